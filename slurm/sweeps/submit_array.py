@@ -58,15 +58,19 @@ def submit_array(
     """
     # Locked in a fixed order, so that two sweeps with the same runs do not deadlock.
     ordered = sorted(wanted, key=lambda one: one.run.run_id)
-    made = [one.run for one in ordered if not one.run.path.exists()]
+    made: list[RunDir] = []
     with ExitStack() as stack:
         try:
             for one in ordered:
-                fill_run(one.run, one.experiment, shared_code=code.get(one.run, one.run.code))
+                is_new = fill_run(one.run, one.experiment, shared_code=code.get(one.run, one.run.code))
                 stack.enter_context(exclusively(one.run))
                 if not one.run.code.exists():
                     # The previous holder of the lock may have removed the folder after a refusal.
                     fill_run(one.run, one.experiment, shared_code=code.get(one.run))
+                    is_new = True
+                if is_new:
+                    # Only under its lock: until then another command may begin with the folder.
+                    made.append(one.run)
             plans = tuple(
                 JobPlan(experiment=one.experiment, run=one.run, number=len(submissions(one.run)))
                 for one in _with_current_states(wanted)
@@ -99,9 +103,9 @@ def submit_array(
 
 
 def _remove_new_folders(made: Sequence[RunDir]) -> None:
-    """Remove new folders of runs that were not submitted."""
+    """Remove new folders of runs that were neither submitted nor started by another command."""
     for run in made:
-        if not run.submissions.exists() and not run.intent.exists():
+        if not run.submissions.exists() and not run.intent.exists() and not run.alive.exists():
             shutil.rmtree(run.path, ignore_errors=True)
 
 
@@ -109,7 +113,9 @@ def _with_current_states(wanted: Sequence[Candidate]) -> list[Candidate]:
     """Read the states again, under the locks; return the runs with them. Raises SchedulerError."""
     for one in wanted:
         resolve_if_possible(one.run, must_know=True)
-    known = [one for one in wanted if one.now is not None or one.run.submissions.exists()]
+    known = [
+        one for one in wanted if one.now is not None or one.run.submissions.exists() or one.run.alive.exists()
+    ]
     now = dict(zip((one.run for one in known), status([one.run for one in known]), strict=True))
     for row in now.values():
         row.check_known()

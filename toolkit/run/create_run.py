@@ -19,20 +19,22 @@ def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
     return RunDir((parent or experiment_dir()) / run_id(experiment))
 
 
-def create_run(experiment: Experiment, parent: Path, shared_code: Path | None = None) -> RunDir:
-    """Make the folder of an experiment's run, or find it. Any number of processes may call it.
+def create_run(experiment: Experiment, parent: Path) -> RunDir:
+    """Make the folder of an experiment's run, or find it; see `fill_run`."""
+    run = run_of(experiment, parent)
+    fill_run(run, experiment)
+    return run
+
+
+def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> bool:
+    """Make the folder of a run, or find it; return whether this call has made it, which only one call does.
+
+    Any number of processes may call it. The id of the run is known, because computing it takes time.
 
     shared_code   a copy of the code that many runs share: a new folder gets a link to it, and nothing is
                   flushed to the disk; the next call without it gives the run its own copy
     Raises UserError if the folder cannot be written or holds another experiment, and UntrustedFolder.
     """
-    run = run_of(experiment, parent)
-    fill_run(run, experiment, shared_code)
-    return run
-
-
-def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> None:
-    """Do the work of `create_run` for a run with a known id, because computing the id takes time."""
     is_made_here = False
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,6 +47,7 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             write = write_atomic if shared_code is None else write_quickly
             write(run.config, to_yaml(experiment))
         keep_code(run, experiment, shared_code)
+        return is_made_here
     except (OSError, UserError) as error:
         if is_made_here:
             shutil.rmtree(run.path, ignore_errors=True)

@@ -25,7 +25,7 @@ from toolkit.errors import RunBusy, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
-from toolkit.run.create_run import create_run
+from toolkit.run.create_run import fill_run
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.output.json_text import json_text
@@ -214,14 +214,13 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
 def _train_one(one: Candidate, *, quiet: bool) -> int:
     from toolkit.launch.launcher import launch
 
-    existed = one.run.path.exists()
-    create_run(one.experiment, one.run.path.parent)
+    is_new = fill_run(one.run, one.experiment)
     environ = scrub()
     nodes = Nodes(Machines.alone(local_processes(one.experiment, environ)))
     code = launch(one.run, environ, nodes, quiet=quiet)
     if code:
         explain(one.run, code, quiet=quiet)
-    if code == ExitCode.WRONG_INPUT and not existed:
+    if code == ExitCode.WRONG_INPUT and is_new:
         # The error was shown; the folder has nothing else.
         take_away(one.run)
     return code

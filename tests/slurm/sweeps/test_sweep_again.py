@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from filelock import FileLock
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask, finish, folder, sweep_of
+from toolkit.config.schema import Experiment
 from toolkit.exit_codes import ExitCode
+from toolkit.run.create_run import create_run, fill_run
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.sweeps.folder import read_arrays, read_record
 
@@ -91,6 +94,28 @@ def test_an_interrupt_while_folders_are_made_leaves_nothing(
     before = user.listing
     assert user.stk("sweep", user.config, "seed=1,2,3").code == 130
     assert [path for path in user.listing if path not in before] == ["experiments", "experiments/sweeps"]
+
+
+@pytest.mark.parametrize("answer, code", [("refuse", 3), ("commit", 0)])
+def test_a_run_that_another_command_starts_meanwhile_is_left_to_it(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    """It has made the folder since the sweep looked."""
+    other = user.run("seed=2")
+    fake.submits(answer, "sbatch: error: Invalid account")
+    with ExitStack() as stack:
+
+        def fill(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> bool:
+            if run == other and not run.path.exists():
+                create_run(experiment, user.experiments)
+                stack.enter_context(FileLock(run.alive))
+            return fill_run(run, experiment, shared_code)
+
+        monkeypatch.setattr("slurm.sweeps.submit_array.fill_run", fill)
+        assert user.stk("sweep", user.config, "seed=1,2,3").code == code
+    assert other.code.exists()
+    assert not other.submissions.exists()
+    assert len(user.runs) == (1 if code else 3)
 
 
 def test_a_refused_change_leaves_the_sweep_as_it_was(user: User, fake: FakeSlurm) -> None:

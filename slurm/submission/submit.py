@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
-from toolkit.run.create_run import cannot_write, create_run, run_of
+from toolkit.run.create_run import cannot_write, create_run, fill_run, run_of
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.new_settings import take_new_settings
@@ -200,10 +200,8 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
     """Yield the run's folder, locked against other submitters; restore it if the submission fails."""
     run = run_of(experiment, parent)
     old = begin_anew(experiment, parent) if fresh and run.path.exists() else None
-    existed = run.path.exists() and old is None
-    if old is None:
-        create_run(experiment, parent)
-    with exclusively(run):
+    is_new = old is not None or fill_run(run, experiment)
+    with ExitStack() as afterwards, exclusively(run):
         known = len(submissions(run))
         try:
             if not run.code.exists() or run.code.is_symlink():
@@ -211,14 +209,25 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
                 create_run(experiment, parent)
             yield run
         except (StkError, OSError) as error:
-            if not existed and not run.submissions.exists() and not run.intent.exists():
-                shutil.rmtree(run.path, ignore_errors=True)
-                if old is not None:
-                    old.rename(run.path)
+            if is_new and not run.submissions.exists() and not run.intent.exists():
+                take_back(run, old, afterwards)
             if isinstance(error, OSError):
                 may_have_job = run.intent.exists() or len(submissions(run)) > known
                 raise cannot_write(run, error, may_have_job=may_have_job) from error
             raise
+
+
+def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
+    """Remove a run's new folder; bring back the one that `--fresh` has set aside, if there is one.
+
+    afterwards   closed when the caller has released its lock in the folder: NFS keeps the folder of a file
+                 that is open, so the new folder must first make room
+    """
+    if old is None:
+        shutil.rmtree(run.path, ignore_errors=True)
+        return
+    afterwards.callback(shutil.rmtree, archive_run(run), ignore_errors=True)
+    old.rename(run.path)
 
 
 def begin_anew(experiment: Experiment, parent: Path) -> Path:

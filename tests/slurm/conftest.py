@@ -54,6 +54,23 @@ def job(fake: FakeSlurm, user: User) -> PretendJob:
 
 
 @pytest.fixture
+def nfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS renames a deleted file that is open in this process, so that its folder is not empty."""
+    delete = os.unlink
+
+    def unlink(path: str | Path, *, dir_fd: int | None = None) -> None:
+        around = "" if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
+        file = Path(around, path).absolute()
+        opened = (os.path.realpath(each) for each in Path("/proc/self/fd").iterdir())
+        if str(file) in opened:
+            file.rename(file.with_name(f".nfs{file.name}"))
+        else:
+            delete(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+
+
+@pytest.fixture
 def clock() -> Clock:
     return Clock()
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
-from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possible
+from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possible, take_back
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import SchedulerError, UserError
@@ -39,7 +38,7 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
-from toolkit.run.create_run import create_run, run_of
+from toolkit.run.create_run import create_run, fill_run, run_of
 from toolkit.run.failure.format import format_failure
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code
 from toolkit.run.new_settings import take_new_settings
@@ -147,8 +146,7 @@ def _run_here(
         old = _check_or_archive(target, experiment, arguments)
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
-    existed = old is None and target.path.exists()
-    create_run(experiment, parent)
+    is_new = fill_run(target, experiment) or old is not None
     procs = machines.count
     resources = experiment.resources
     why = told_fewer(procs, resources) if arguments.procs is None and arguments.gpus is None else ""
@@ -159,20 +157,21 @@ def _run_here(
     if not is_forced_local(os.environ) and (idle := told_idle(os.environ)):
         warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))
-    if code == ExitCode.WRONG_INPUT and not existed:
-        take_away(target)
-        if old is not None and not target.path.exists():
-            old.rename(target.path)
+    if code == ExitCode.WRONG_INPUT and is_new:
+        take_away(target, old)
     return code
 
 
-def take_away(target: RunDir) -> None:
-    """Remove the folder of a run that has done nothing, unless another process trains it."""
+def take_away(target: RunDir, old: Path | None = None) -> None:
+    """Remove the new folder of a run that has done nothing, unless another process trains or submits it.
+
+    old   the folder to bring back, which `--fresh` has set aside
+    """
     from filelock import FileLock, Timeout  # slow to import
 
-    with suppress(Timeout, OSError), FileLock(target.alive, timeout=0):
-        if not has_worked(target):
-            shutil.rmtree(target.path, ignore_errors=True)
+    with suppress(Timeout, OSError), ExitStack() as afterwards, FileLock(target.alive, timeout=0):
+        if not (has_worked(target) or target.submissions.exists() or target.intent.exists()):
+            take_back(target, old, afterwards)
 
 
 def _run_together(

@@ -7,17 +7,17 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from slurm.commands.experiments import run as command
+from slurm.status.submissions import record
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User
-from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json_lines
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -86,24 +86,32 @@ def test_a_run_that_another_command_has_just_started_keeps_its_code(
     assert "cannot be started twice" in told.err
 
 
-@pytest.fixture
-def trained_by_another(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Another process begins to train a run just when a command makes its folder."""
+@pytest.mark.parametrize("does", ["trains", "has submitted"])
+def test_refused_command_leaves_the_folder_to_the_command_that_uses_it(
+    user: User, monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    """The other command begins just when this one has made the folder."""
     with ExitStack() as stack:
 
-        def make(experiment: Experiment, parent: Path) -> RunDir:
-            run = create_run(experiment, parent)
-            stack.enter_context(FileLock(run.alive))
-            return run
+        def refused(run: RunDir, *_: object) -> int:
+            if does == "trains":
+                stack.enter_context(FileLock(run.alive))
+            else:
+                record(run, cluster="slurm", job_id="12", name="tiny.0")
+            return RunBusy.exit_code
 
-        monkeypatch.setattr(command, "create_run", make)
-        # What comes of a rank that finds the lock taken.
-        monkeypatch.setattr(command, "_launch", lambda *arguments: RunBusy.exit_code)
-        yield
-
-
-@pytest.mark.usefixtures("trained_by_another")
-def test_refused_command_leaves_the_folder_to_the_run_that_trains(user: User) -> None:
-    assert user.stk("run", user.config).code == 2
+        monkeypatch.setattr(command, "_launch", refused)
+        assert user.stk("run", user.config).code == 2
     assert user.run().config.exists()
     assert user.run().code.exists()
+
+
+def test_fresh_start_with_an_error_puts_the_run_back_on_nfs_too(
+    user: User, nfs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    run.result.write_text("{}")
+    monkeypatch.setattr(command, "_launch", lambda *_: ExitCode.WRONG_INPUT)
+    assert user.stk("run", user.config, "--fresh").code == 2
+    assert run.result.exists()
+    assert list((user.experiments / "old").iterdir()) == []

@@ -164,12 +164,18 @@ def test_a_refusal_leaves_an_existing_run_as_it_was(user: User, fake: FakeSlurm)
     assert user.stk("submit", user.config).code == 0
 
 
-def test_a_refusal_of_a_fresh_start_brings_the_old_run_back(user: User, fake: FakeSlurm) -> None:
+@pytest.mark.parametrize("disk", ["tmp_path", "nfs"])
+def test_a_refusal_of_a_fresh_start_brings_the_old_run_back(
+    user: User, fake: FakeSlurm, request: pytest.FixtureRequest, disk: str
+) -> None:
+    request.getfixturevalue(disk)
     run = create_run(user.experiment(), user.experiments)
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
     fake.submits("refuse", REFUSAL)
-    assert user.stk("submit", user.config, "--fresh").code == 3
+    answer = user.stk("submit", user.config, "--fresh")
+    assert (answer.code, REFUSAL in answer.err) == (3, True)
     assert run.result.exists()
+    assert list((user.experiments / "old").iterdir()) == []
 
 
 def test_unknown_partition_is_refused_before_anything_is_written(user: User, fake: FakeSlurm) -> None:

@@ -27,10 +27,13 @@ def temporary_name(target: Path, nonce: str, kind: str) -> Path:
 
 
 def replace_link(path: Path, target: str) -> None:
-    """Make the symbolic link at `path` point to `target`, atomically."""
+    """Make the symbolic link at `path` point to `target`, atomically. A folder there is deleted."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
+    if path.is_dir() and not path.is_symlink():
+        # `scp -r` and `cp -rL` copy the checkpoint that a link names in place of the link.
+        shutil.rmtree(path)
     os.replace(temporary, path)
 
 

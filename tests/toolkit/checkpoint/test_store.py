@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import struct
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def test_load_ignores_dangling_links(saved: RunDir) -> None:
         link.unlink()
         link.symlink_to("nowhere")
     assert loaded(saved).progress.step == 20
+
+
+def test_copied_run_whose_links_are_folders_is_tidied_like_any_other(saved: RunDir) -> None:
+    """`scp -r` and `cp -rL` follow links."""
+    for link in (saved.last, saved.best):
+        checkpoint = link.resolve()
+        link.unlink()
+        shutil.copytree(checkpoint, link)
+    state = state_at(30)
+    state.progress.best_step = 30
+    save_state(saved, state, keep=1)
+    assert saved.last.resolve() == saved.best.resolve() == saved.checkpoint(30)
+    assert saved.checkpoint_steps() == [30]
 
 
 def test_checkpoint_holds_safetensors_and_json_and_no_pickle(saved: RunDir) -> None:

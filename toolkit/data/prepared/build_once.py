@@ -137,12 +137,13 @@ def _make(path: Path, fill: Callable[[Path], None], is_ready: Callable[[], bool]
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove leftovers. No process uses them, because this one holds the lock."""
+    """Remove leftovers, if possible. No process uses them, because this one holds the lock."""
     if path.exists():
         # Renamed first: a partly removed folder must not look like a set.
         os.rename(path, path.with_name(f".{path.name}.{os.getpid()}.damaged.tmp"))
     for left in _temporaries(path):
-        shutil.rmtree(left)
+        # What another user has left may not be ours to delete, and harms nothing.
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _temporaries(path: Path) -> list[Path]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from filelock import FileLock
@@ -92,3 +95,23 @@ def test_another_process_can_build_after_a_failed_build(tmp_path: Path, error: B
         publish_once(path, fail, path.exists, 1.0)
     assert publish_once(path, lambda folder: None, path.exists, 1.0)
     assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody may write; only its owner may enter those around `tmp_path`."""
+    with TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of another user")
+def test_leftovers_of_another_user_do_not_keep_a_process_from_building(
+    shared: Path, request: pytest.FixtureRequest
+) -> None:
+    left = shared / ".set.4711.node7.tmp"
+    left.mkdir()
+    (left / "part").touch()
+    request.getfixturevalue("ordinary_user")
+    path = shared / "set"
+    assert publish_once(path, lambda folder: None, path.exists, 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import re
@@ -122,8 +121,8 @@ def record(run: RunDir, *, cluster: str, job_id: str, name: str, **facts: Any) -
 
 
 def _line(**facts: Any) -> dict[str, Any]:
-    """Return a line of submissions.jsonl: these facts, and who submits from where."""
-    here = {"host": socket.gethostname(), "time": time.time(), "boot": boot(), "user": getpass.getuser()}
+    """Return a line of submissions.jsonl: these facts, and from where it is submitted."""
+    here = {"host": socket.gethostname(), "time": time.time(), "boot": boot()}
     return here | facts
 
 
@@ -133,8 +132,8 @@ def record_script(run: RunDir, environ: Mapping[str, str]) -> None:
     if environ.get("ENVIRONMENT") != "BATCH":
         return
     job_id, name = job_target(environ), environ.get("SLURM_JOB_NAME", "")
-    # A full disk must not keep the job from going on. Some systems know no name of the user.
-    with suppress(OSError, KeyError):
+    # A full disk must not keep the job from going on.
+    with suppress(OSError):
         if read_object(run.intent).get("name") == name:
             # A submission whose submitter died: `recover` records it.
             return

@@ -45,7 +45,16 @@ def test_a_record_keeps_further_facts_for_people(run: RunDir) -> None:
     record(run, cluster="slurm", job_id="101", name="tiny.0", world_size=4)
     line = json.loads(run.submissions.read_text())
     assert line["world_size"] == 4
-    assert line["user"]
+
+
+def test_submission_is_recorded_where_the_system_knows_no_name_of_the_user(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that is started with any user id."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert record(run, cluster="local", job_id="local-12", name="tiny.0").pid == 12
 
 
 def test_a_torn_last_line_is_no_submission(run: RunDir) -> None:

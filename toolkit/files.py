@@ -11,7 +11,7 @@ import stat
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -27,6 +27,20 @@ def fsync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_like_parent(folder: Path) -> None:
+    """Make a folder unless it exists, with the permissions of the folder around it. Raises OSError.
+
+    So those who share that folder share this one too, whoever makes it and whatever the umask is.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir()
+        around = folder.parent.stat()
+        # Without the setgid bit it has the user's own group, which may have other members.
+        if folder.stat().st_gid == around.st_gid:
+            folder.chmod(stat.S_IMODE(around.st_mode))
 
 
 def write_quickly(path: Path, data: bytes | str) -> None:

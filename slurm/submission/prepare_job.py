@@ -19,7 +19,7 @@ from slurm.submission.submit import resolve_if_possible, run_folder
 from slurm.submission.submit_job import make_submitit, sbatch, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
-from toolkit.files import write_atomic
+from toolkit.files import make_like_parent, write_atomic
 from toolkit.run.create_run import create_run, run_of
 from toolkit.run.run_dir import RunDir
 
@@ -100,6 +100,7 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     plan = PreparePlan(experiment=experiment, run=target, number=len(submissions(target)))
     str(plan)
     preflight(plan.resources)
+    make_like_parent(parent)
     with run_folder(experiment, parent, fresh=False) as folder:
         resolve_if_possible(folder, must_know=True)
         if (live := _live(folder)) is not None:

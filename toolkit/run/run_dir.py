@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import RunNotFound, UserError
+from toolkit.files import make_like_parent
 
 #: Files of a checkpoint; the manifest is written last.
 MANIFEST = "MANIFEST.json"
@@ -270,7 +271,7 @@ def archive_run(run: RunDir) -> Path:
     """Move a run's folder to `old/` beside it, so that the run can start again; return the new path."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
-    target.parent.mkdir(exist_ok=True)
+    make_like_parent(target.parent)
     run.path.rename(target)
     # `stk clean --older-than` counts from now.
     os.utime(target)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError
-from toolkit.files import append_json_line, read_json, read_json_lines, write_json
+from toolkit.files import append_json_line, make_like_parent, read_json, read_json_lines, write_json
 from toolkit.run.run_dir import ReportFiles, RunDir, named
 
 #: Folder beside the runs, with a folder for each sweep.
@@ -115,7 +115,7 @@ def read_record(sweep: SweepDir) -> Record | None:
 
 def make_sweep(sweep: SweepDir) -> None:
     """Make a sweep's folder. Files in it are executed, so no other user may write there."""
-    sweep.path.parent.mkdir(parents=True, exist_ok=True)
+    make_like_parent(sweep.path.parent)
     sweep.path.mkdir(mode=0o755, exist_ok=True)
 
 

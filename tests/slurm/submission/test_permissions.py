@@ -1,8 +1,9 @@
-"""What a umask of 077 promises: no other user reads anything of a run."""
+"""What a umask of 077 promises: no other user reads anything of a run. What is shared stays shared."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
+from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
 
@@ -43,3 +45,21 @@ def test_run_and_prepared_data_are_private(user: User) -> None:
 def test_submission_is_private(user: User, fake: FakeSlurm) -> None:
     assert user.stk("submit", user.config).code == 0
     assert open_in(user.run()) == []
+
+
+@pytest.mark.parametrize("name", ["old", "sweeps", "preparations"])
+def test_folder_beside_the_runs_is_shared_as_the_folder_of_runs_is(
+    user: User, fake: FakeSlurm, name: str
+) -> None:
+    """Whoever is the first to need it makes it, with any umask."""
+    user.experiments.mkdir()
+    user.experiments.chmod(0o2775)
+    if name == "old":
+        create_run(user.experiment(), user.experiments)
+    words = {
+        "old": ["submit", user.config, "--fresh"],
+        "sweeps": ["sweep", user.config, "seed=1,2"],
+        "preparations": ["prepare", user.config, "--cluster", "slurm"],
+    }
+    assert user.stk(*words[name]).code == 0
+    assert stat.S_IMODE((user.experiments / name).stat().st_mode) == 0o2775

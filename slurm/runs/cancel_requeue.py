@@ -45,8 +45,7 @@ def cancel(target: RunDir, now: RunStatus) -> str:
         return _cancel_job(target, submission.job_id)
     if submission is not None and submission.cluster == "local":
         if is_launcher_alive(target, submission):
-            with suppress(ProcessLookupError):
-                os.kill(submission.pid, signal.SIGTERM)
+            end_launcher(target, submission)
             return "asked to save and exit"
         if not is_here(submission.host, submission.boot):
             raise UserError(f"{target.run_id} was started on {submission.host}: cancel it there")
@@ -54,6 +53,17 @@ def cancel(target: RunDir, now: RunStatus) -> str:
         f"{target.run_id} runs in the foreground of some terminal, or in a job of your own: end it there, "
         "with Ctrl-C or scancel"
     )
+
+
+def end_launcher(target: RunDir, submission: Submission) -> None:
+    """Ask the launcher of a local submission to save and exit. Raises UserError for another user's."""
+    try:
+        with suppress(ProcessLookupError):
+            os.kill(submission.pid, signal.SIGTERM)
+    except PermissionError:
+        raise UserError(
+            f"{target.run_id} was started by another user (process {submission.pid}), who alone can cancel it"
+        ) from None
 
 
 def _refuse_script(target: RunDir, submission: Submission | None, now: RunStatus) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
 from slurm.client import programs
-from slurm.runs.cancel_requeue import cancel_following, check_jobs
+from slurm.runs.cancel_requeue import cancel_following, check_jobs, end_launcher
 from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus
-from slurm.status.submissions import exclusively, hold, last_resources, last_submission
+from slurm.status.submissions import Submission, exclusively, hold, last_resources, last_submission
 from slurm.submission.submit import resolve_if_possible
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import SubmittedRuns, keep_for_later, submit_runs, waiting
 from slurm.sweeps.submit_array import settle_arrays
 from toolkit.config import load_resolved, load_to_run
 from toolkit.config.schema import Experiment
-from toolkit.errors import ConfigError, RunBusy, StkError
+from toolkit.errors import ConfigError, RunBusy, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.run.folder_trust import check_folder
 from toolkit.run.kept_code.edited_code import (
@@ -38,7 +36,7 @@ from toolkit.system.output.few import few
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
 #: What to do about a live run that `cancel` cannot end, after its id.
-END_THERE = "runs in a terminal, in your own batch script or on another host: end it there"
+END_THERE = "runs in a terminal, in your own batch script, on another host or as another user: end it there"
 
 
 def start(
@@ -192,7 +190,7 @@ def _experiment(run: RunDir, is_done: bool) -> Experiment:
 
 
 class Cancelled(NamedTuple):
-    """Ids of cancelled runs, and of runs that only their own host can cancel; warnings."""
+    """Ids of cancelled runs, and of runs that only their own host or user can cancel; warnings."""
 
     runs: list[str]
     elsewhere: list[str]
@@ -209,14 +207,15 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
     live = [row for row in rows if row.is_live]
     ids: dict[str, RunDir] = {}
     warnings: list[str] = []
-    local, elsewhere = [], []
+    local: list[tuple[RunDir, Submission]] = []
+    elsewhere = []
     for row in live:
         submission = last_submission(folder.run(row.run_id))
         is_script = submission is not None and submission.is_script
         if submission is not None and submission.cluster == "slurm" and row.job_id and not is_script:
             ids[submission.job_id] = folder.run(row.run_id)
         elif submission is not None and is_launcher_alive(folder.run(row.run_id), submission):
-            local.append(submission.pid)
+            local.append((folder.run(row.run_id), submission))
         else:
             elsewhere.append(row.run_id)
     found = Cancelled([row.run_id for row in live if row.run_id not in elsewhere], elsewhere, warnings)
@@ -226,9 +225,12 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
         part = dict(list(ids.items())[first : first + _IDS_A_CALL])
         check_jobs(part)
         programs.cancel(*part)
-    for pid in local:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
+    for run, submission in local:
+        try:
+            end_launcher(run, submission)
+        except UserError:
+            found.runs.remove(run.run_id)
+            elsewhere.append(run.run_id)
     for job_id, run in ids.items():
         try:
             cancel_following(run, job_id)

@@ -11,7 +11,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.runs.cancel_requeue import cancel as cancel_one
-from slurm.status.rows import RunStatus
+from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import intend, record, submissions
 from slurm.sweeps import actions
 from slurm.sweeps.actions import cancel
@@ -178,6 +178,28 @@ def test_a_local_launcher_that_has_just_ended_is_no_error(
     assert cancel_one(run, row)
     assert cancel(folder(user), [row]).runs == [run.run_id]
     assert asked == [1234, 1234]
+
+
+def test_launcher_of_another_user_is_named_and_the_other_runs_are_cancelled(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(pid: int, number: int) -> None:
+        if pid == 1:
+            raise PermissionError
+
+    monkeypatch.setattr("os.kill", kill)
+    for module in ("slurm.sweeps.actions", "slurm.runs.cancel_requeue"):
+        monkeypatch.setattr(f"{module}.is_launcher_alive", lambda *_: True)
+    with ExitStack() as stack:
+        runs = [create_run(user.experiment(f"seed={number}"), user.experiments) for number in (1, 2)]
+        for number, run in enumerate(runs, start=1):
+            record(run, cluster="local", job_id=f"local-{number}", name="tiny")
+            stack.enter_context(FileLock(run.alive))
+        theirs, own = (run.run_id for run in runs)
+        told = user.stk("cancel", theirs, own)
+        assert f"{theirs} was started by another user (process 1)" in told.err
+        assert f"{own}: asked to save and exit" in told.out
+        assert cancel(folder(user), status(runs)) == ([own], [theirs], [])
 
 
 def test_resume_submits_ended_runs_again(user: User, fake: FakeSlurm) -> None:

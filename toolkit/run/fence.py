@@ -80,12 +80,18 @@ def hold_run(run: RunDir, world: World, patience_s: float) -> Iterator[None]:
     """Hold the run's lock on rank 0, with the fence raised, so that only this attempt writes.
 
     An attempt of the job that holds the lock waits at most patience_s for it and then continues without it.
-    Raises RunBusy after _MOMENT_S seconds if any other process trains the run.
+    So does an attempt of another job if the holder gives no sign of life meanwhile.
+    Raises RunBusy if any other process trains the run.
     """
     if not world.is_main:
         yield
         return
-    lock = _take_over(run, world, patience_s) if _continues(run, world, patience_s) else _take(run)
+    if _continues(run, world):
+        lock = _take_over(run, world, patience_s)
+    elif world.job and _is_silent(run, patience_s):
+        lock = _take_over(run, world, _MOMENT_S)
+    else:
+        lock = _take(run)
     try:
         raise_fence(run, world.nonce, world.job)
         yield
@@ -93,20 +99,28 @@ def hold_run(run: RunDir, world: World, patience_s: float) -> Iterator[None]:
         lock.release()
 
 
-def _continues(run: RunDir, world: World, patience_s: float) -> bool:
-    """Whether the scheduler started this attempt in place of the one that may hold the lock."""
+def _continues(run: RunDir, world: World) -> bool:
+    """Whether the scheduler started this attempt again, in the job of the one that may hold the lock."""
     if not world.job:
         return False
     holder = read_object(run.fence)
     if not holder:
         return world.restart > 0
-    return holder.get("job") == world.job or _is_silent(run, holder["nonce"], patience_s)
+    return holder.get("job") == world.job
 
 
-def _is_silent(run: RunDir, nonce: str, patience_s: float) -> bool:
-    """Whether the heartbeat of an attempt's rank 0 has stopped."""
-    heartbeat = read_object(run.heartbeat(nonce, 0))
-    return bool(heartbeat) and time.time() - float(heartbeat["time"]) > patience_s
+def _is_silent(run: RunDir, patience_s: float) -> bool:
+    """Whether the newest attempt keeps the lock, but the heartbeat of its rank 0 has stopped."""
+    from filelock import FileLock, Timeout
+
+    file = run.heartbeat(read_object(run.fence).get("nonce", ""), 0)
+    heartbeat = read_object(file)
+    if not heartbeat or time.time() - float(heartbeat["time"]) <= patience_s:
+        return False
+    # The clock of its host may be behind: a live one writes its heartbeat again.
+    with suppress(Timeout), FileLock(run.alive, timeout=patience_s):
+        return False
+    return read_object(file) == heartbeat
 
 
 def _take(run: RunDir) -> FileLock:
@@ -123,7 +137,7 @@ def _take(run: RunDir) -> FileLock:
 
 
 def _take_over(run: RunDir, world: World, patience_s: float) -> FileLock:
-    """Take the lock from an earlier attempt of the same job, alive or frozen."""
+    """Take the lock from an earlier attempt, alive or frozen, that this one replaces."""
     from filelock import FileLock, Timeout
 
     raise_fence(run, world.nonce, world.job)

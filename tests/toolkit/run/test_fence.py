@@ -7,8 +7,10 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -193,6 +195,29 @@ def test_chained_job_replaces_an_earlier_job_without_heartbeats(run: RunDir) -> 
             pass
         with hold_run(run, start("second", job="13"), 0.1):
             assert is_fenced(run, "first")
+
+
+def test_live_job_of_a_host_whose_clock_is_behind_is_not_replaced(run: RunDir) -> None:
+    raise_fence(run, "first", job="12")
+    run.heartbeat("first", 0).parent.mkdir()
+
+    def beat(number: int = 0) -> None:
+        write_json(run.heartbeat("first", 0), {"time": time.time() - 90 + number / 1000})
+
+    def second() -> None:
+        with hold_run(run, start("second", job="13"), 1.0):
+            pass
+
+    beat()
+    with FileLock(run.alive), ThreadPoolExecutor(1) as thread:
+        refused = thread.submit(second)
+        for number in count(1):
+            beat(number)
+            with suppress(TimeoutError):
+                with pytest.raises(RunBusy):
+                    refused.result(timeout=0.05)
+                break
+    assert not is_fenced(run, "first")
 
 
 # -- real processes

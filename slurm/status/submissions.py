@@ -243,7 +243,10 @@ def exclusively(run: RunDir) -> AbstractContextManager[None]:
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the submission lock of a run or a sweep. Raises RunBusy with its name, `what`."""
+    """Hold the submission lock of a run or a sweep.
+
+    Raises RunBusy with its name, `what`; UserError for a folder of another user; OSError.
+    """
     from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)
@@ -258,6 +261,12 @@ def hold(path: Path, what: str) -> Iterator[None]:
             f"{what} belongs to another user, who alone can submit, continue and cancel it; stk reproduce "
             "makes a run of your own"
         ) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # The answer of a file system without locks, which does not name the file.
+        hint = "it cannot be locked. STK_EXPERIMENT_DIR chooses another place"
+        raise OSError(error.errno, f"{error.strerror}: {hint}", str(path)) from error
     try:
         yield
     finally:

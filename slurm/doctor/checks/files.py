@@ -36,7 +36,7 @@ _NEEDED = {
     "flock": (
         PROBLEM,
         "locks do not hold (flock)",
-        "a live run cannot be detected: never start one twice, or keep runs elsewhere",
+        "runs cannot be submitted, or a live run is not detected: keep runs elsewhere",
     ),
     "fcntl": (NOTE, "locks of byte ranges do not hold (fcntl)", "SQLite needs them when data are prepared"),
     "mmap": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import resource
 import shutil
@@ -351,3 +352,14 @@ def test_full_disk_is_reported_and_leaves_nothing_behind(user: User, fake: FakeS
     assert process.stderr.count("\n") == 1
     assert list((user.root / "experiments").iterdir()) == []
     assert fake.jobs == []
+
+
+def test_file_system_without_locks_is_named(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    answer = user.stk("submit", user.config, "--cluster", "local")
+    assert answer.code == 2
+    assert f"{user.run().lock}: No locks available" in answer.err
+    assert "STK_EXPERIMENT_DIR" in answer.err

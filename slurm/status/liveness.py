@@ -55,7 +55,11 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
         process = psutil.Process(submission.pid)
         is_old_enough = process.create_time() <= submission.time + 1
         # The words of a launcher from `slurm.submission.submit`, also of one that waits for another run.
-        if not is_old_enough or not {"-m", "toolkit.launch", str(run.path)} <= set(process.cmdline()):
+        words = process.cmdline()
+        if not is_old_enough or not {"-m", "toolkit.launch"} <= set(words):
+            return False
+        # The folder may be a link.
+        if os.path.realpath(run.path) not in map(os.path.realpath, words):
             return False
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):

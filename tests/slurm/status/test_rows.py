@@ -242,6 +242,13 @@ def test_a_launcher_is_told_by_its_time_and_its_host(
         assert is_launcher_alive(run, local(process.pid, **facts)) == is_alive
 
 
+def test_a_launcher_is_found_through_a_link_to_the_folder(run: RunDir) -> None:
+    link = RunDir(run.path.with_name("link"))
+    link.path.symlink_to(run.path)
+    with launching(link) as process:
+        assert is_launcher_alive(run, local(process.pid))
+
+
 def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir) -> None:
     with launching(RunDir(run.path.with_name("another"))) as process:
         assert not is_launcher_alive(run, local(process.pid, time=time.time() + 1e9))

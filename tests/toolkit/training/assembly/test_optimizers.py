@@ -30,9 +30,11 @@ class Block(nn.Module):
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
-def test_parameters_in_no_decay_have_no_weight_decay(kind: str) -> None:
+@pytest.mark.parametrize("entry", ["norm", "LayerNorm.weight"])
+def test_parameters_in_no_decay_have_no_weight_decay(kind: str, entry: str) -> None:
     block = Block()
-    optimizer = build_optimizer(block, Optimizer(kind=kind, weight_decay=0.1, lr=0.5))
+    config = Optimizer(kind=kind, weight_decay=0.1, lr=0.5, no_decay=("bias", entry))
+    optimizer = build_optimizer(block, config)
     assert names(optimizer, block) == [
         ["linear.weight"],
         ["linear.bias", "LayerNorm.weight", "LayerNorm.bias"],

@@ -86,7 +86,8 @@ def _exactness(summary: RunSummary) -> Iterator[Advice]:
         bound=f"{100 * MOST_SHARE:.0f} %",
         change="train.reduction=fast, or a lower train.logical_ranks (each makes another run)",
         reason="Logical ranks are computed one after the other: the same bytes on any number of processes. "
-        "`fast` computes them in one pass, and results are equal within rounding.",
+        "`fast` computes them in one pass; results are equal but for rounding and random numbers, such as "
+        "those of dropout.",
     )
 
 

@@ -97,7 +97,8 @@ def _split(experiment: Experiment, size: int) -> Experiment:
     if parts == train.logical_ranks:
         return experiment
     log.info(
-        "%d processes split a step into %d parts: except for rounding, the result is that of %d processes",
+        "%d processes split a step into %d parts, not into %d (train.logical_ranks): the result differs "
+        "in rounding and in random numbers, such as those of dropout",
         size,
         parts,
         train.logical_ranks,

@@ -55,8 +55,8 @@ def _is_exact(train: Train, group: Group) -> bool:
         return train.reduction == "exact"
     if not is_power_of_two(train.micro_batches):
         log.warning(
-            "train.reduction auto means fast here, because %d micro-batches are no power of two: another "
-            "number of processes gives the same result only within rounding",
+            "train.reduction auto means fast here, because %d micro-batches are no power of two: on "
+            "another number of processes the result differs in rounding and in random numbers, as of dropout",
             train.micro_batches,
         )
         return False

@@ -65,7 +65,8 @@ class BiEncoder(nn.Module):
         context = self.context.pooled(batch.tokens, pooling, spans)
         mentions = self._finish(context, self.context_head)
         entities = self._finish(self.entities(batch), self.entity_head or self.context_head)
-        scores = torch.einsum("bh,bkh->bk", mentions, entities[batch.places.clamp(min=0)]).float()
+        # Not a matrix product, which autocast would compute in half precision.
+        scores = (mentions[:, None] * entities[batch.places.clamp(min=0)]).sum(-1)
         scores = scores / self._config.temperature
         if self.prior_weight is not None:
             scores = scores + self.prior_weight * batch.priors

@@ -100,7 +100,8 @@ class CoMention(nn.Module):
         assert batch.vectors is not None
         whole = functional.normalize(mean_of(states, text).float(), dim=-1)
         entities = functional.normalize(batch.vectors.float(), dim=-1)[batch.places.clamp(min=0)]
-        cosine: torch.Tensor = torch.einsum("bh,bkh->bk", whole, entities).float()
+        # Not a matrix product, which autocast would compute in half precision.
+        cosine: torch.Tensor = (whole[:, None] * entities).sum(-1)
         return cosine / self._config.temperature
 
 

@@ -108,3 +108,18 @@ def test_half_precision_gives_similar_probabilities(folder: Path) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         half = scores(model, batch).softmax(1)
     torch.testing.assert_close(half, whole, rtol=0, atol=0.1)
+
+
+@pytest.mark.parametrize("co_mention", [False, True])
+def test_half_precision_does_not_round_the_cosines(folder: Path, co_mention: bool) -> None:
+    """Rounded ones of two candidates are often equal, and the more popular candidate would be chosen."""
+    task = opened(folder, "model.prior=false", "model.temperature=1", co_mention=co_mention)
+    model = model_of(task)
+    if co_mention:
+        # Without its other part, the score is the cosine.
+        model.score[-1].requires_grad_(False).weight.zero_()
+        model.score[-1].bias.zero_()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = scores(model, batch_of(task, *range(6)))
+    cosines = found[found.isfinite()]
+    assert not torch.equal(cosines, cosines.bfloat16().float())

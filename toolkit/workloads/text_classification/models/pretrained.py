@@ -14,13 +14,13 @@ from toolkit.errors import DataError
 from toolkit.nlp.encoder import network_of, settings_of
 from toolkit.nlp.hub import no_model
 from toolkit.workloads.text_classification.config import Pretrained as PretrainedConfig
-from toolkit.workloads.text_classification.config import labels_of_head
+from toolkit.workloads.text_classification.config import labels_of_head, padding_problem
 
 
 class Pretrained(nn.Module):
     """Scores of each class for a batch of token ids, by AutoModelForSequenceClassification.
 
-    Raises DataError if the model does not exist, cannot classify, or has a head for other labels.
+    Raises DataError if the model does not exist, cannot classify, reads padding, or has other labels.
     """
 
     def __init__(self, config: PretrainedConfig, *, labels: Sequence[str], pad_id: int, **_: Any) -> None:
@@ -54,6 +54,8 @@ def _load(config: PretrainedConfig, labels: Sequence[str], pad_id: int) -> Any:
             config.path, layers=config.layers, dropout=config.dropout, key="model.layers",
             id2label=names, label2id=codes, pad_token_id=pad_id,
         )  # fmt: skip
+        if problem := padding_problem(settings.to_dict(), config.path):
+            raise DataError(f"{problem}: set model.path to a model such as BERT")
         return network_of(AutoModelForSequenceClassification, config.path, settings)
     except (OSError, ValueError) as error:
         raise no_model(config.path, error) from error

@@ -11,9 +11,11 @@ import torch
 from torch.nn import functional
 
 from tests.toolkit.support.bert import write_bert
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert
 from toolkit.errors import DataError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
+from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.text_classification.config import Pretrained as Config
 from toolkit.workloads.text_classification.models.pretrained import Pretrained
@@ -109,6 +111,17 @@ def test_classifier_of_another_number_of_labels_is_refused(bert: str, tmp_path: 
     assert model(str(tmp_path)).settings["id2label"] == dict(enumerate(LABELS))
     with pytest.raises(DataError, match=r"has 3 labels, the data have 2: .* without this head"):
         Pretrained(Config(path=str(tmp_path)), labels=LABELS[1:], pad_id=0)
+
+
+@pytest.mark.parametrize("kind", ["xlnet", "fnet"])
+def test_an_architecture_that_reads_padding_is_refused(kind: str, tmp_path: Path) -> None:
+    experiment = tiny_bert(tmp_path)
+    (tmp_path / "bert" / "config.json").write_text(json.dumps({"model_type": kind}))
+    refused = f"is {kind}, whose scores depend on the padding"
+    with pytest.raises(DataError, match=refused):
+        check_inputs(experiment)
+    with pytest.raises(DataError, match=refused):
+        model(experiment.model.path)
 
 
 def test_a_model_without_a_head_is_not_blamed_for_one(bert: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 from tests.toolkit.support.bert import write_bert
@@ -60,6 +61,14 @@ def test_dropout_is_set_everywhere(bert: str) -> None:
     torch.testing.assert_close(trained(TOKENS), trained(TOKENS), rtol=0, atol=0)
     trained = model(bert, dropout=0.5).train()
     assert not torch.equal(trained(TOKENS), trained(TOKENS))
+
+
+@pytest.mark.parametrize("kind", ["albert", "t5", "xlm"])
+def test_dropout_is_set_in_every_architecture(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    with torch.device("meta"):
+        network = model(str(tmp_path), dropout=0.25).network
+    assert {each.p for each in network.modules() if isinstance(each, nn.Dropout)} == {0.25}
 
 
 def test_last_layer_of_the_first_token_gives_the_same_scores_and_gradients(bert: str) -> None:

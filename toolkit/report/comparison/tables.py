@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from toolkit.registry import brief_metrics
 from toolkit.report import formats
 from toolkit.report.blocks import Numbers, Table, table, turned
-from toolkit.report.comparison.groups import groups, spread_text
+from toolkit.report.comparison.groups import Group, Spread, groups, spread_text
 from toolkit.report.comparison.reading import Compared
 from toolkit.report.model import (
     RunSummary,
@@ -77,7 +77,7 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
         (
             group.label,
             f"{len(group.finished)}" + (f" of {len(group.runs)}" if group.finished != group.runs else ""),
-            *(spread_text(group.runs[0].metric(name), spreads[name][place]) for name in names),
+            *(_mean(group, name, spreads[name][place]) for name in names),
         )
         for place, group in enumerate(found)
     ]
@@ -85,6 +85,12 @@ def groups_table(runs: Sequence[RunSummary]) -> Table:
     best = _best_cells(runs, means, first=2)
     titles = (f"{split} {shared_title(runs, name)}" for name in names)
     return table("Means over seeds", ["setting", "n", *titles], rows, best=best, note=_DEVIATION)
+
+
+def _mean(group: Group, name: str, found: Spread | None) -> str:
+    """Mean and deviation of a score, with the number of its runs if fewer than have finished."""
+    shown = spread_text(group.runs[0].metric(name), found)
+    return shown if found is None or found.runs == len(group.finished) else f"{shown} (n = {found.runs})"
 
 
 def differences_table(runs: Sequence[RunSummary]) -> Table:

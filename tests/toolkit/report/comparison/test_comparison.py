@@ -44,7 +44,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workload import LOSS
 
 
-def seeded(path: Path, lr: float, seed: int, accuracy: float) -> RunDir:
+def seeded(path: Path, lr: float, seed: int, accuracy: float | None) -> RunDir:
     """A finished run of a setting with this accuracy on the test set."""
     run = with_seed(write_finished(path, lr=lr), seed)
     result = read_json(run.result)
@@ -143,6 +143,13 @@ def test_mean_and_deviation_cover_finished_runs_only(runs: list[RunDir]) -> None
     assert first[:2] == ("lr=0.001", "2 of 3")
     assert first[3] == f"85.00 ± {deviation:.2f} %"
     assert (second[1], second[3]) == ("1", "50.00 %")
+
+
+def test_a_mean_that_lacks_the_score_of_a_finished_run_has_its_own_count(tmp_path: Path) -> None:
+    scores = (0.8, 0.9, None)
+    found = [seeded(tmp_path / f"run-{seed}", 0.001, seed, score) for seed, score in enumerate(scores)]
+    (row,) = groups_table([summarize(run) for run in found]).rows
+    assert (row[1], row[3]) == ("3", "85.00 ± 7.07 % (n = 2)")
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2))

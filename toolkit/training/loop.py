@@ -66,7 +66,7 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
         context.activity.step_s = max(time.perf_counter() - started, 0.9 * context.activity.step_s)
         if context.schedule.evaluates_at(context.state.progress.step):
             _evaluate(context, stop)
-        outcome = _outcome(context, totals)
+        outcome = _outcome(context, is_asked=totals.stop)
         _compare_weights_if_due(context, outcome)
         _save_if_due(context, outcome)
         if outcome is not None:
@@ -87,11 +87,10 @@ def _requests_left(context: TrainContext) -> Iterator[Request]:
 def _repeat_evaluation(context: TrainContext, stop: Stop) -> Outcome | None:
     """Repeat the evaluation that a stop interrupted; return how training ends, None if it continues."""
     _evaluate(context, stop)
-    if context.state.progress.awaits_evaluation:
-        return Outcome.YIELDED
-    outcome = Outcome.FINISHED if _is_finished(context) else None
-    # The checkpoint of this step was saved without the score.
-    _save(context, outcome, needed=True, replaces=True)
+    outcome = _outcome(context, is_asked=False)
+    if outcome is not Outcome.YIELDED:
+        # The checkpoint of this step was saved without the score.
+        _save(context, outcome, needed=True, replaces=True)
     return outcome
 
 
@@ -202,15 +201,18 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     context.metrics_writer.evaluation("validation", progress.step, metrics)
 
 
-def _outcome(context: TrainContext, totals: StepTotals) -> Outcome | None:
-    """Return the outcome if training ends after this step; None if it continues."""
+def _outcome(context: TrainContext, *, is_asked: bool) -> Outcome | None:
+    """Return the outcome if training ends after this step; None if it continues.
+
+    is_asked  whether the step's control vector carried a request to stop
+    """
     if context.state.progress.awaits_evaluation:
         return Outcome.YIELDED
     if _is_finished(context):
         if context.state.progress.step < context.schedule.total_steps:
             log.info("training stops early (evaluation.patience: %d)", context.experiment.evaluation.patience)
         return Outcome.FINISHED
-    return Outcome.YIELDED if totals.stop else None
+    return Outcome.YIELDED if is_asked else None
 
 
 def _is_finished(context: TrainContext) -> bool:

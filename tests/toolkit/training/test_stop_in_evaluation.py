@@ -53,6 +53,14 @@ def test_run_stopped_in_the_last_step_or_its_evaluation_equals_the_undisturbed_o
     assert_equal_runs(undisturbed, lab.train(tiny(lab.folder), attempt, Attempt()))
 
 
+def test_log_says_that_patience_ended_the_run_after_a_stop_in_its_last_evaluation(lab: Lab) -> None:
+    """The weights do not change, so the second evaluation is no better."""
+    experiment = tiny(lab.folder, "evaluation.patience=1", "optimizer.lr=1e-30")
+    run = lab.train(experiment, Attempt(stop_in_batch=5 + 2), Attempt())
+    assert read_json(run.result)["step"] == 2 * FIRST
+    assert any("evaluation.patience" in log.read_text() for log in run.logs.glob("*.log"))
+
+
 @pytest.mark.parametrize("batch", first_quick([2, 7]))
 def test_next_attempt_scores_the_best_weights_after_a_stop_in_the_scoring(
     lab: Lab, undisturbed: RunDir, batch: int

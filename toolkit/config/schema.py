@@ -123,7 +123,8 @@ class Train:
     """Seconds without progress until the ranks write their stacks and exit; at most three quarters of
     collective_timeout_s."""
     check_ranks_every: int | None = option(500, minimum=1, identity=False)
-    """Steps between comparisons of the ranks' weights, beside the one at the end; null: never."""
+    """Steps between comparisons of the ranks' weights, beside the one at the end; null: never. There is none
+    at a stop, and none at the end if a stop interrupted the last evaluation."""
     quarantine: int = option(0, minimum=0)
     """Number of samples that a run may leave out after it has failed on them twice at the same step."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,13 @@ def test_file_with_the_test_set_gets_the_scores_of_the_test_set(
         np.testing.assert_array_equal(found.outputs[name].values, lists.values)
         np.testing.assert_array_equal(found.outputs[name].offsets, lists.offsets)
     assert other.metrics("test", found) == task.metrics("test", own)
+
+
+def test_a_split_in_which_nothing_is_scored_has_no_loss(task: Task, model: torch.nn.Module) -> None:
+    found = contract.evaluated(task, model, "test")
+    with np.errstate(invalid="ignore"):
+        metrics = task.metrics("test", dataclasses.replace(found, sums=np.zeros_like(found.sums)))
+    assert math.isnan(metrics["loss"])
 
 
 def test_artifacts_are_in_the_artifacts_folder(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
+from toolkit.nlp.ratio import mean
 from toolkit.nlp.token_masking import hide
 from toolkit.nlp.weights_export import export_encoders, export_model
 from toolkit.run.run_dir import RunDir
@@ -170,11 +171,11 @@ class EntityDisambiguationTask:
         return False
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
-        total, count = evaluation.sums[:2]
+        total, count = evaluation.sums[:2].tolist()
         scores = self.slice_scores(evaluation)
         whole = scores.pop(WHOLE_SLICE)
         return {
-            "loss": float(total / count) if count else 0.0,
+            "loss": mean(total, count),
             "accuracy": whole.accuracy,
             "popularity": whole.popularity,
             **{f"accuracy/{name}": of.accuracy for name, of in scores.items()},

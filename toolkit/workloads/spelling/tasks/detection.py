@@ -13,7 +13,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.files import write_json
-from toolkit.nlp.ratio import ratio
+from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
 from toolkit.workloads.spelling.config.noise import WhitespaceNoise, noises_within
@@ -90,7 +90,7 @@ class DetectionTask(SpellingTask):
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count, *counts = evaluation.sums.tolist()
         score = DetectionScore.of_sums(counts)
-        found = {"loss": ratio(total, count), **score.counts.figures(), self.accuracy: score.accuracy}
+        found = {"loss": mean(total, count), **score.counts.figures(), self.accuracy: score.accuracy}
         if self._experiment.data.dictionary and not self.of_texts:
             found |= score.rates()
         return found

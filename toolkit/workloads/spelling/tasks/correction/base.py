@@ -14,7 +14,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.files import write_json
-from toolkit.nlp.ratio import ratio
+from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.workload import Progress
@@ -132,7 +132,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         """Return the metrics of a split; only written texts have metrics of corrections."""
         sums = self._sums(evaluation)
         found = {
-            "loss": ratio(sums["loss"], sums["count"]),
+            "loss": mean(sums["loss"], sums["count"]),
             "token_accuracy": ratio(sums["correct"], sums["count"]),
         }
         if split != _WRITTEN:

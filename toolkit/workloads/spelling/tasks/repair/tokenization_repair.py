@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.config.schema import Experiment
 from toolkit.files import write_json
-from toolkit.nlp.ratio import ratio
+from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
 from toolkit.workloads.spelling.data.samples import layout
@@ -73,7 +73,7 @@ class TokenizationRepairTask(RepairingTask):
         score = self.repair_score(evaluation)
         total, count = evaluation.sums[:2].tolist()
         return {
-            "loss": ratio(total, count),
+            "loss": mean(total, count),
             **score.counts.figures(),
             "sequence_f1": score.sequence_f1,
             "sequence_accuracy": score.sequence_accuracy,

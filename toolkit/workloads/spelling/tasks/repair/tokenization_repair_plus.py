@@ -17,7 +17,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
 from toolkit.files import write_json
-from toolkit.nlp.ratio import ratio
+from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
 from toolkit.training.warm_start.find import find_weights
@@ -239,7 +239,7 @@ class TokenizationRepairPlusTask(RepairingTask):
         sums = self._sums(evaluation)
         score = DetectionScore.of_sums([sums[name] for name in COUNTS])
         found = {
-            "loss": ratio(sums["loss"], sums["count"]),
+            "loss": mean(sums["loss"], sums["count"]),
             **score.counts.figures(),
             "word_accuracy": score.accuracy,
             "repair_f1": self.repair_score(evaluation).counts.f1,

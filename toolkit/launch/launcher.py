@@ -5,6 +5,7 @@ With several machines (toolkit.launch.machines) node 0 decides for all, and the 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -57,6 +58,8 @@ _GRACE_S = 20.0
 #: The same for ranks that hang or use NCCL: in a collective, they do not notice that a rank has left.
 _GRACE_IF_STUCK_S = 3.0
 _POLL_S = 0.05
+#: Seconds after Ctrl-C in which another one is no second one: a program around this one may pass it on.
+_REPEATED_S = 0.5
 
 
 def launch(run: RunDir, environ: Mapping[str, str], nodes: Nodes, *, quiet: bool = False) -> int:
@@ -215,6 +218,8 @@ class _Launcher:
         self._quiet = quiet
         self._ranks: list[subprocess.Popen[bytes]] = []
         self._oom_kills: int | None = None
+        self._interrupted = math.inf
+        self._is_interrupted_again = False
         self.is_asked_to_stop = False
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
@@ -254,9 +259,15 @@ class _Launcher:
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self.is_asked_to_stop = True
-        if number == signal.SIGINT and sys.stdin.isatty():
-            # The terminal sends Ctrl-C to the ranks as well: they are in the same process group.
-            return
+        if number == signal.SIGINT:
+            now = time.monotonic()
+            self._interrupted = min(self._interrupted, now)
+            self._is_interrupted_again = now - self._interrupted > _REPEATED_S
+            # Ctrl-C may reach the ranks as well: passed on as it is, it would count twice there.
+            number = signal.SIGTERM
+        self._send(number)
+
+    def _send(self, number: int) -> None:
         for process in self._ranks:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
@@ -270,6 +281,9 @@ class _Launcher:
         """Wait for all ranks; after a failure give the others some seconds, then kill them."""
         deadline = None
         while True:
+            if self._is_interrupted_again:
+                # At each look, because a rank ends at its second one.
+                self._send(signal.SIGINT)
             codes = [process.poll() for process in self._ranks]
             has_failed = any(code not in (None, 0, ExitCode.YIELDED) for code in codes)
             # Called even without a failure here, because it handles the messages of the other nodes.

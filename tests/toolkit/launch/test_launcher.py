@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.patience import PATIENCE_S, until
+from tests.tiers import first_quick
 from tests.toolkit.run.failure.test_log_end import TIME_OUT
 from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
@@ -28,16 +33,19 @@ from toolkit.system.world import NONCE_VARIABLE
 EPOCHS, SLOW = 3, "slow 0.1 at=forward"
 
 
-def launched(run: RunDir, procs: int, spec: str = "") -> subprocess.Popen[str]:
-    """A launcher of a run, in the working directory of whoever tests, with faults."""
+def launched(
+    run: RunDir, procs: int, spec: str = "", stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
+    """A launcher of a run, in the working directory of whoever tests, with faults, and in its own group."""
     return subprocess.Popen(
         # With SIGHUP as a terminal leaves it, also where the tests run under nohup.
         ["env", "--default-signal=HUP", sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],
         env={**os.environ, fault_injection.VARIABLE: spec},
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        process_group=0,
     )
 
 
@@ -57,6 +65,12 @@ def pids(run: RunDir) -> list[int]:
     """Processes of the ranks of the newest attempt, by rank."""
     nonce = list(read_json_lines(run.attempts))[-1]["nonce"]
     return [rank["pid"] for rank in read_json_lines(run.ranks(nonce))]
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a process has not yet taken a signal."""
+    (mask,) = re.findall(r"ShdPnd:\t(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def two_children(pid: int) -> list[psutil.Process]:
@@ -96,6 +110,27 @@ def test_launcher_stopped_by_a_closed_terminal_saves_and_the_next_one_resumes(la
     steps = [line["step"] for line in metrics_lines(run) if line["split"] == "train"]
     assert steps == sorted(set(steps))
     assert steps[-1] == EPOCHS * -(-SIZES["train"] // 8)
+
+
+@pytest.mark.parametrize("has_terminal, send", first_quick([(False, os.killpg), (True, os.kill)]))
+def test_one_interrupt_of_all_processes_or_of_the_launcher_lets_the_run_save(
+    lab: Lab, has_terminal: bool, send: Callable[[int, int], None]
+) -> None:
+    run = lab.start(tiny(lab.folder, "train.epochs=5003", "train.eval_per_epoch=1"))
+    terminal = pty.openpty()
+    launcher = launched(run, 2, SLOW, stdin=terminal[1] if has_terminal else subprocess.DEVNULL)
+    until(lambda: metrics_lines(run), launcher)
+    # The ranks get it first, or the launcher's signal could come before they look, and count as the same one.
+    launcher.send_signal(signal.SIGSTOP)
+    send(launcher.pid, signal.SIGINT)
+    until(lambda: not any(is_pending(rank, signal.SIGINT) for rank in pids(run)))
+    launcher.send_signal(signal.SIGCONT)
+    assert ended(launcher) == 130
+    for end in terminal:
+        os.close(end)
+    (attempt,) = read_attempts(run)
+    assert attempt.why in ("SIGINT", "SIGTERM")
+    assert run.checkpoint_steps()[-1] == attempt.last_step
 
 
 @pytest.mark.slow

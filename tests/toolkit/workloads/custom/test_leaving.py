@@ -28,12 +28,12 @@ while True:
 
 
 class Stopped:
-    """A Stop with this reason."""
+    """A Stop with this reason, or with none."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str | None) -> None:
         self._why = why
 
-    def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str:
+    def reason_to_stop(self, lead_s: float, *, is_measured: bool = True) -> str | None:
         return self._why
 
 
@@ -84,3 +84,12 @@ def test_command_is_killed_later_while_a_script_of_its_attempt_saves(
         monkeypatch.setattr(stopping, "SAVE_S", -1.0)
         assert status(run, "SIGUSR2", attempt=2) == -signal.SIGKILL
         (folder / "state").touch()
+
+
+@pytest.mark.parametrize("why, asked", [(None, False), ("SIGTERM", True)])
+def test_request_needs_no_folder_that_can_be_read_and_written(
+    run: RunDir, why: str | None, asked: bool
+) -> None:
+    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0")
+    run.stop_request(world.nonce).parent.touch()
+    assert Leaving(run, world, Stopped(why), Caught()).look() is asked

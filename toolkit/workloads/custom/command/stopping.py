@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from toolkit.files import create_once, read_json
+from toolkit.files import create_once, read_object
 from toolkit.reliability.stop import Stop
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -92,15 +93,17 @@ class Leaving:
         """Return whether this rank or another has a reason to leave; tell the others of a new one."""
         if not self.why and (own := self._stop.reason_to_stop(LEAD_S, is_measured=False)) is not None:
             self.request(own)
-        if not self.why and (found := read_json(self._path)) is not None:
+        if not self.why and (found := read_object(self._path)):
             self.why = str(found.get("why", "requested"))
         return bool(self.why)
 
     def request(self, why: str) -> None:
         """Ask the commands of all ranks to leave."""
         self.why = self.why or why
-        self._path.parent.mkdir(exist_ok=True)
-        create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
+        # The command of this rank must be asked also if the disk is full.
+        with suppress(OSError):
+            self._path.parent.mkdir(exist_ok=True)
+            create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
 
     def pass_on(self, program: Program) -> None:
         """Send the signal that is due: the early warning when it arrives, then SIGTERM, finally SIGKILL."""

@@ -215,6 +215,33 @@ def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(st
     assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"], done.stderr
 
 
+#: The first process that is about to write a report is killed.
+KILLED_ONCE = """
+import os, pathlib, signal, sys
+
+class Killed:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "toolkit.report.rendering.writing" and (once := pathlib.Path("once")).exists():
+            once.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.meta_path.insert(0, Killed)
+"""
+
+
+def test_rank_killed_while_it_writes_the_report_counts_as_a_crash(
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script("")
+    (tmp_path / "sitecustomize.py").write_text(KILLED_ONCE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    Path("once").touch()
+    assert stk("run", "resources.max_crashes=0", "--", sys.executable, "train.py").returncode == 4
+    (attempt,) = read_attempts(the_run())
+    assert attempt.why == "killed"
+
+
 @pytest.mark.parametrize("is_written", [True, False])
 def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written: bool) -> None:
     script(

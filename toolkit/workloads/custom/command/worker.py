@@ -309,10 +309,11 @@ class _Rank:
             "attempts": self._attempt.number,
             "seconds": round(self._attempt.seconds(), 3),
         }
-        self._attempt.ended(self._step, "finished")
         self._phase = Phase.REPORT
         _report(self._run, result)
         write_json(self._run.result, result)
+        # Last: an attempt that finished without a result would be repeated, and not count as a crash.
+        self._attempt.ended(self._step, "finished")
 
 
 class _CommandFailed(RunFailed):

@@ -29,7 +29,7 @@ from slurm.job.time_budget import Budget, budgets_of_job, too_short
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.job_options import signal_lead_s
 from toolkit.errors import StkError
-from toolkit.reliability.stop import StopFlag
+from toolkit.reliability.stop import StopFlag, stop_signals
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
 
@@ -152,7 +152,9 @@ class JobWatch:
 
 
 class JobStop(StopFlag):
-    """A stop request by Slurm: SIGTERM, the warning before the time limit or USR1, or the end of the job.
+    """A stop request by Slurm: a signal, such as the warning before the time limit, or the end of the job.
+
+    srun passes Ctrl-C on to its tasks: the first one asks for a stop, the second one ends the process.
 
     signals     names and times of the signals that this process received
     watch       the watch of the job, set on rank 0 of a job
@@ -168,8 +170,7 @@ class JobStop(StopFlag):
         self._warned: float | None = None
 
     def install(self, *signals: signal.Signals) -> JobStop:
-        wanted = signals or (signal.SIGTERM, *_WARNINGS)
-        super().install(*wanted)
+        super().install(*(signals or (*stop_signals(), signal.SIGUSR1)))
         # Slurm sends SIGCONT before each signal; submitit would log every one.
         signal.signal(signal.SIGCONT, self._note)
         return self

@@ -224,8 +224,8 @@ class _Launcher:
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
-        # They may have been blocked until now (toolkit.reliability.early_stop).
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._stop_signals)
+        # They may have been blocked until now (toolkit.reliability.early_stop), SIGUSR1 as well.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*self._stop_signals, signal.SIGUSR1))
 
     def start(self, nonce: str) -> list[int]:
         """Start the ranks of this machine, unless asked to stop; wait, and return their exit statuses."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-#: SIGTERM, and the warning that a scheduler may send before it.
-_REQUESTS = (signal.SIGTERM, signal.SIGUSR2)
+#: SIGTERM, the warning that a scheduler may send before it, and the one that a person may send.
+_REQUESTS = (signal.SIGTERM, signal.SIGUSR2, signal.SIGUSR1)
 
 
 def hold_back() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -31,8 +33,10 @@ CONFIG = "PreemptType = preempt/partition_prio\nKillWait = 5 sec\n"
 @pytest.fixture
 def handlers() -> Iterator[None]:
     """The handlers of this process, put back afterwards."""
-    numbers = (signal.SIGTERM, *WARNINGS, signal.SIGCONT)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS, signal.SIGCONT)
     before = {number: signal.getsignal(number) for number in numbers}
+    # Also where the tests run under nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -79,7 +83,7 @@ def settled_reason(stop: JobStop, lead_s: float = 0.5) -> str | None:
 
 
 @pytest.mark.usefixtures("handlers")
-@pytest.mark.parametrize("number", [signal.SIGTERM, *WARNINGS])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS])
 def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None:
     stop = JobStop().install()
     os.kill(os.getpid(), signal.SIGCONT)  # Slurm wakes the tasks before each signal
@@ -89,6 +93,16 @@ def test_first_signal_becomes_the_reason_to_stop(number: signal.Signals) -> None
     os.kill(os.getpid(), signal.SIGTERM)
     assert stop.reason_to_stop() == number.name, "the first reason stands"
     assert [name for name, _ in stop.signals] == ["SIGCONT", number.name, "SIGTERM"]
+
+
+def test_second_ctrl_c_that_srun_passes_on_ends_the_rank_at_once() -> None:
+    code = (
+        "import signal\nfrom slurm.job.stop_signals import JobStop\n"
+        "stop = JobStop(is_watched=True).install()\nsignal.raise_signal(signal.SIGINT)\n"
+        "print(stop.reason_to_stop(), flush=True)\nsignal.raise_signal(signal.SIGINT)\nprint('goes on')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "SIGINT\n"), done.stderr
 
 
 @pytest.mark.usefixtures("handlers")

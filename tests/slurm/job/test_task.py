@@ -44,8 +44,8 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     stand_in.run_attempt = run
     monkeypatch.setitem(sys.modules, "toolkit.training.worker", stand_in)
     monkeypatch.setattr(toolkit.training, "worker", stand_in, raising=False)
-    numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
-    before = {number: signal.getsignal(number) for number in numbers}
+    stops = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    before = {number: signal.getsignal(number) for number in (*stops, signal.SIGCONT)}
     yield stand_in
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -117,7 +117,7 @@ def test_signal_while_torch_is_imported_is_a_reason_to_stop(
 _SUBMITIT = """
 import os, signal
 def submitit_main():
-    for number in (signal.SIGTERM, signal.SIGUSR2):
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         os.kill(os.getpid(), number)
     from slurm.job.stop_signals import JobStop
     print(sorted(name for name, _ in JobStop().install().signals))
@@ -138,7 +138,7 @@ def test_signal_before_the_code_of_the_run_is_imported_is_not_lost(tmp_path: Pat
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "['SIGTERM', 'SIGUSR2']\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "['SIGTERM', 'SIGUSR1', 'SIGUSR2']\n"), done.stderr
 
 
 def test_finished_run_is_left_without_training(

@@ -93,6 +93,9 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
         nonce = f"local-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
         nodes.start(nonce)
         codes = launcher.start(nonce) + nodes.reports(run, nonce)
+        if not any(codes) and not run.result.exists():
+            # The run's own code ended the process, as os._exit(0) does.
+            codes = [ExitCode.FAILED]
         decision = _decision(run, nonce, codes)
         wants_stop = launcher.is_asked_to_stop or nodes.wants_stop
         if decision and decision.action == "retry" and not wants_stop and nodes.is_complete:

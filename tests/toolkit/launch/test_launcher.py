@@ -19,7 +19,7 @@ from tests.tiers import first_quick
 from tests.toolkit.run.failure.test_log_end import TIME_OUT
 from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from toolkit.files import read_json, read_json_lines
+from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.launch.launcher import _note_silent, exit_code, rank_environment, run_as_coordinator
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
@@ -245,6 +245,7 @@ def test_run_without_a_step_is_held_until_it_is_started_again(lab: Lab) -> None:
     launcher, nodes = Ends(*[-signal.SIGKILL] * 3, 0), Nodes(Machines.alone(1))
     assert run_as_coordinator(run, launcher, nodes) == 4
     assert launcher.left == [0]
+    write_json(run.result, {"state": "finished"})
     failure = read_json(run.failure)
     assert failure["class"] == "no_progress"
     assert "3 attempts in a row made no step" in failure["message"]

@@ -25,7 +25,7 @@ import torch
 from toolkit.config import load_to_run
 from toolkit.distributed.process_group import Group, join
 from toolkit.distributed.shared_folder import shares_folder
-from toolkit.errors import RunBusy, StkError
+from toolkit.errors import RunBusy, RunFailed, StkError
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
@@ -105,6 +105,9 @@ class RankAttempt:
             # An attempt that was replaced while frozen may lose its peers before its watchdog notices.
             leave_if_fenced(self._run, self._world.nonce)
             self._record_failure(error)
+            if isinstance(error, SystemExit):
+                # Its status may be 0, and only a run with a result has finished.
+                raise RunFailed(f"the run's own code ended the process: sys.exit({error.code!r})") from error
             raise
 
     def _run_stages(self, stop: Stop, stack: ExitStack) -> Outcome:

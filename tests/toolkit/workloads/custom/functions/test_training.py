@@ -15,6 +15,7 @@ from slurm.runs.reproduce_script import gather, script
 from tests.toolkit.workloads.custom.own_digits import DIGITS, MODELS, Project, write_digits
 from toolkit.config import load
 from toolkit.errors import UserError
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.testing.contract import CHECKS, batch_of, evaluated, new_model, open_task, same_results
 
@@ -42,6 +43,17 @@ def test_run_stopped_in_two_processes_ends_with_the_same_bytes(finished: Project
     (project.folder / "my_project" / "models.py").unlink()
     project.stk("run", "digits.yaml")
     same_results(project.run, finished.run)
+
+
+@pytest.mark.parametrize("left", ["sys.exit(0)", "os._exit(0)"])
+def test_function_that_ends_the_process_fails_the_run_whatever_the_status(tmp_path: Path, left: str) -> None:
+    project = Project(tmp_path / "project")
+    config = write_digits(project.folder)
+    file = project.folder / "digits.py"
+    file.write_text(file.read_text().replace("    scores = model(x)\n", f"    import os, sys; {left}\n"))
+    said = project.stk("run", config.name, "resources.max_crashes=0", code=4)
+    (attempt,) = read_attempts(project.run)
+    assert attempt.why == ("exception" if "sys" in left else "killed"), said
 
 
 def test_metrics_of_step_are_in_the_result_and_the_report(finished: Project) -> None:

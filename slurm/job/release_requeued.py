@@ -14,8 +14,11 @@ _AGAIN_S = 4 * programs.RELEASE_DELAY_S
 
 
 def waits_for_begin_time(now: RunStatus) -> bool:
-    """Whether a job only waits for its begin time, which Slurm sets two minutes after a requeue."""
-    return now.state in ("pending", "requeued") and now.reason.partition(";")[0] == "BeginTime"
+    """Whether a requeued job only waits for its begin time, which Slurm sets two minutes after a requeue.
+
+    Other jobs wait for the begin time that their user has chosen.
+    """
+    return now.state == "requeued" and now.reason.partition(";")[0] == "BeginTime"
 
 
 class Releaser:
@@ -26,7 +29,7 @@ class Releaser:
 
     def release(self, row: RunStatus) -> bool:
         """Release a requeued job that waits for its begin time; return whether it was released now."""
-        if row.job_id is None or row.state != "requeued" or not waits_for_begin_time(row):
+        if row.job_id is None or not waits_for_begin_time(row):
             return False
         start, now = (row.job_id, row.restarts), time.monotonic()
         if now - self._asked.get(start, -_AGAIN_S) < _AGAIN_S:

@@ -39,9 +39,12 @@ def test_requeue_releases_a_job_that_waits_for_its_begin_time(job: PretendJob) -
     assert job.fake.calls("scancel") == []
 
 
-def test_requeue_does_not_release_a_job_that_waits_for_resources(job: PretendJob) -> None:
-    waits(job, "Resources")
-    assert "is already waiting (Resources)" in job.user.stk("requeue", job.run.run_id).out
+@pytest.mark.parametrize("reason, restarts", [("Resources", "1"), ("BeginTime", "0")])
+def test_requeue_does_not_release_a_job_that_waits_for_resources_or_for_the_time_of_its_user(
+    job: PretendJob, reason: str, restarts: str
+) -> None:
+    waits(job, reason, restarts)
+    assert f"is already waiting ({reason})" in job.user.stk("requeue", job.run.run_id).out
     assert RELEASE not in job.fake.calls("scontrol")
 
 

@@ -80,7 +80,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if self._run._resumed is None:
             raise UserError(
                 "the class of your Trainer has a train() of its own, which RunCallback cannot continue from "
-                "a checkpoint: call super().train() in it, or let it load run.latest_checkpoint() first"
+                "a checkpoint: call super().train() in it, or call run.latest_checkpoint() first and load it"
             )
         if self._resumes and (trainer := self._trainer) is not None:
             _restore(trainer.callback_handler.callbacks, state.stateful_callbacks)

@@ -152,7 +152,7 @@ class MetricsLog:
             self._has_warned = True
             log.warning(
                 "run.checkpoint(%d) was called after run.log(step=%d): an attempt that continues from there "
-                "drops the metrics of later steps. Count the same in both calls, not epochs in one of them",
+                "drops the metrics of later steps. If one of the calls counts epochs, count the same in both",
                 *(step, self._last),
             )
 
@@ -205,14 +205,16 @@ class MetricsLog:
         if not self._place.is_in_run:
             self._make_folder()
         found = read_object(self._run.progress)
-        if self._place.is_in_run and found.get("attempt") == self._place.attempt:
-            # Lines of another process of this attempt stay, such as those of a training before a test.
-            # Readers take the newest line of a repeated step.
+        # Lines of another process of this attempt stay, such as those of a training before a test.
+        # Readers take the newest line of a repeated step.
+        is_next = self._place.is_in_run and found.get("attempt") == self._place.attempt
+        if is_next and not line.total:
             self._newest, self._shown = found, found["metrics"]
             return
         begun = line.step - 1 if resumed is None else resumed
-        with suppress(OSError):
-            _drop_lines(self._run, begun, line)
+        if not is_next:
+            with suppress(OSError):
+                _drop_lines(self._run, begun, line)
         self._newest = {
             "step": line.step,
             "total_steps": None,

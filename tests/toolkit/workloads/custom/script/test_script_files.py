@@ -21,7 +21,7 @@ from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command.recorded import final
+from toolkit.workloads.custom.command.recorded import final, logged
 from toolkit.workloads.custom.script import checkpoints, current_run, ranks, resuming
 from toolkit.workloads.custom.script.current_run import CurrentRun
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked
@@ -381,6 +381,17 @@ def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
     progress = read_json(run.progress)
     assert (progress["step"], progress["first_step"], progress["resumed"]) == (4, 0, False)
     assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}
+
+
+def test_second_training_of_an_attempt_counts_its_own_steps(run: RunDir) -> None:
+    """Or, stopped early, it would count as finished."""
+    run.path.mkdir()
+    for total in (10, 4):
+        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+        log.write(checked(total // 2, total=total, metrics={"loss": 1.0}), None)
+        log.close()
+    assert logged(run, 1).is_before_end
+    assert steps(run) == [5, 2]
 
 
 def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:

@@ -109,6 +109,8 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["python", "-u", "-m", "torch.distributed.launch", "train.py"], "train", "node"),
         (["uv", "run", "--with", "x", "python", "-m", "torch.distributed.run", "train.py"], "train", "node"),
         (["apptainer", "exec", "--nv", "a.sif", "accelerate", "launch", "train.py"], "train", "node"),
+        (["uv", "run", "--no-sync", "accelerate", "launch", "train.py"], "train", "node"),
+        (["docker", "run", "deepspeed/deepspeed", "python", "train.py"], "train", "each"),
         (["python", "train.py", "torchrun"], "train", "each"),
         (["uv", "run", "--with", "accelerate", "train.py"], "train", "each"),
         (["python", "-m", "train", "--backend", "deepspeed"], "train", "each"),

@@ -22,18 +22,22 @@ SCRIPTS = (".py", ".sh")
 _RUN_DIR = "${run.dir}"
 #: A path that begins with `..`, as a word or as the value of an option or key.
 _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
-#: Launchers whose names are also those of packages and environments, as in `uv run --with accelerate`.
-_PACKAGES = frozenset({"accelerate", "deepspeed"})
 #: Programs and modules that start the processes of a host themselves.
-_LAUNCHERS = _PACKAGES | {
-    "torchrun",
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "accelerate-launch",
-    "accelerate.commands.launch",
-    "accelerate.commands.accelerate_cli",
-    "deepspeed.launcher.runner",
-}
+_LAUNCHERS = frozenset(
+    {
+        "torchrun",
+        "torch.distributed.run",
+        "torch.distributed.launch",
+        "accelerate",
+        "accelerate-launch",
+        "accelerate.commands.launch",
+        "accelerate.commands.accelerate_cli",
+        "deepspeed",
+        "deepspeed.launcher.runner",
+    }
+)
+#: Options of `uv run`, `conda run` and their like that take the name of a package or environment.
+_NAMED_BY = frozenset({"--with", "--extra", "--group", "--package", "-n", "--name", "-p", "-e"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
@@ -47,9 +51,10 @@ def experiment_of(words: Sequence[str]) -> dict[str, Any]:
 def _launch(words: Sequence[str]) -> str:
     """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
     for before, word in pairwise(["", *words]):
-        name = PurePath(word).name
-        is_value = name in _PACKAGES and before.startswith("-") and before != "-m"
-        if name in _LAUNCHERS and not is_value:
+        path = PurePath(word)
+        # Not an image of a container, such as deepspeed/deepspeed.
+        is_program = word == path.name or path.parent.name == "bin"
+        if path.name in _LAUNCHERS and is_program and before not in _NAMED_BY:
             return "node"
         # The words after a script or module are its arguments.
         if before == "-m" or _SCRIPT.fullmatch(word):

@@ -34,12 +34,15 @@ _NAMED = 5
 _IGNORED = frozenset({".git", "__pycache__"})
 #: A folder with one of these is an environment of Python or conda.
 _ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
-#: Usual names of the output of programs. Formats that data sets have too count only with the name of a model.
+#: Usual names of the output of programs.
 _OUTPUT = re.compile(
     r"(out(puts?)?|checkpoints?|ckpts?|results?|saved?|logs?|weights|wandb|\w+_logs|mlruns|tensorboard)"
-    r"|runs|multirun|artifacts|trainer_output|(results?|metrics)\.(csv|jsonl?)"
-    r"|.*\.(pt|pth|ckpt|safetensors|log|keras|onnx)"
-    r"|.*(model|weights|best).*\.(h5|hdf5|pkl|pickle|joblib|npz|msgpack|bin)"
+    r"|.*\.(pt|pth|ckpt|safetensors|log|keras)"
+)
+#: Names of output, or of data that a command reads.
+_MAYBE_OUTPUT = re.compile(
+    r"runs|multirun|artifacts|trainer_output|(results?|metrics)\.(csv|jsonl?)|.*\.onnx"
+    r"|(.*[_.-])?(model|weights|best)([_.-].*)?\.(h5|hdf5|pkl|pickle|joblib|npz|msgpack|bin)"
 )
 
 
@@ -69,8 +72,10 @@ def shared_outputs(experiment: Any) -> Iterator[Violation]:
     """Find linked files that look like output of earlier work: all runs would write into the same ones."""
     folder = Path(experiment.task.folder)
     there = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = [path for path in there if _OUTPUT.fullmatch(path.name.lower())]
-    found = [path for path in found if str(path) not in experiment.inputs and path != experiment_dir()]
+    usual = (_OUTPUT, _MAYBE_OUTPUT)
+    found = [path for path in there if any(each.fullmatch(path.name.lower()) for each in usual)]
+    left_out = {*experiment.inputs, str(experiment_dir())}
+    found = [path for path in found if not {str(path), str(path.resolve())} & left_out]
     try:
         kept = {file for file, _ in kept_files(experiment)} if found else set()
     except UserError:

@@ -72,7 +72,7 @@ def _set(key: Key, value: Any, includes: Includes) -> None:
     container: Any = includes.tree
     for depth, part in enumerate(key[:-1], start=1):
         whole = ".".join(key[depth - 1 :])
-        if isinstance(container, dict) and whole in container and part not in container:
+        if isinstance(container, dict) and whole in container and not isinstance(container.get(part), dict):
             # A name with dots, as in params: {model.lr: 0.1}.
             key = (*key[: depth - 1], whole)
             break

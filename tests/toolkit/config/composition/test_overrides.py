@@ -51,8 +51,9 @@ class TestOverrides:
         assert tree["resources"]["groups"] == [{"nodes": 1, "gpus": 3}, {"nodes": 5, "gpus": 1}]
 
     def test_an_override_sets_a_key_that_the_file_writes_with_dots(self, movies, write):
-        write("configs/movies.yaml", "params: {model.lr: 0.1, model.dim: 8}\n")
-        assert compose(movies, ["params.model.lr=0.2"]).tree["params"] == {"model.lr": 0.2, "model.dim": 8}
+        write("configs/movies.yaml", "params: {model: a, model.lr: 0.1, model.dim: 8}\n")
+        found = compose(movies, ["params.model.lr=0.2"]).tree["params"]
+        assert found == {"model": "a", "model.lr": 0.2, "model.dim": 8}
 
     def test_a_later_override_wins(self, movies):
         assert compose(movies, ["seed=1", "seed=2"]).tree["seed"] == 2

@@ -72,11 +72,14 @@ def requeue_delay_s(cluster: Cluster) -> int | None:
 
 def limits(cluster: Cluster) -> Iterator[Finding]:
     """Yield findings about limits of the size and number of jobs. Pure."""
-    size = cluster.value("MaxArraySize")
+    size, name = cluster.value("MaxArraySize"), "MaxArraySize"
+    lower = cluster.parameter("SchedulerParameters", "max_array_tasks") or ""
+    if size.isdecimal() and lower.isdecimal() and int(lower) < int(size):
+        size, name = lower, "max_array_tasks"
     if size.isdecimal() and int(size) > 1:
-        yield Finding(OK, f"an array has at most {size} tasks (MaxArraySize)", "a larger sweep needs several")
+        yield Finding(OK, f"an array has at most {size} tasks ({name})", "a larger sweep needs several")
     elif size:
-        yield Finding(NOTE, "job arrays are disabled (MaxArraySize)", "`stk sweep` needs them")
+        yield Finding(NOTE, f"job arrays are disabled ({name})", "`stk sweep` needs them")
     if jobs := cluster.value("MaxJobCount"):
         yield Finding(OK, f"the controller keeps at most {jobs} jobs of all users (MaxJobCount)")
     yield from _of_the_user(cluster)

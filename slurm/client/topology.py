@@ -41,25 +41,27 @@ def how_started(
     """Distinguish a rank of a step from a process that a user or a batch script started.
 
     rank   a task of an `srun` step: the step's variables describe its world
-    shell  inside a job, but not a task of a step meant for ranks (salloc, `srun --pty bash`, a batch
-           script): the SLURM_* variables describe the shell, not this process; start local processes
+    shell  inside a job, but not a task of a step meant for ranks (salloc, `srun --pty bash`, a terminal of
+           `srun jupyter lab`, a batch script): the SLURM_* variables describe the shell, not this process;
+           start local processes
     none   outside any job
 
     has_terminal, pid   of this process: whether it has a controlling terminal, and its id
 
     The variables alone do not distinguish an interactive shell from a step started in it, because srun
     and sbatch pass SLURM_PTY_PORT to their processes (measured, 22.05). Only the shell has a controlling
-    terminal.
+    terminal: slurmstepd starts the tasks of a step without --pty in a session without one.
     """
     if "SLURM_JOB_ID" not in environ:
         return "none"
     if not _describes_a_step(environ):
         return "shell"
-    if "SLURM_PTY_PORT" not in environ:
-        return "rank"
-    if environ.get("SLURM_STEP_NUM_TASKS") == "1":
+    is_single, has_pty = environ.get("SLURM_STEP_NUM_TASKS") == "1", "SLURM_PTY_PORT" in environ
+    if is_single and has_pty:
         # A single task has no use as a rank, but a shell may start several processes.
         return "shell"
+    if not is_single and not has_pty:
+        return "rank"
     if environ.get("SLURM_TASK_PID") == str(os.getpid() if pid is None else pid):
         return "rank"  # `srun -n 4 --pty stk run`: the task itself, not something typed into it
     terminal = _has_terminal() if has_terminal is None else has_terminal

@@ -28,7 +28,15 @@ def test_a_task_of_a_step_is_a_rank(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["salloc", "salloc with use_interactive_step", "srun --pty", "srun -n 4 --pty, rank 0"]
+    "name",
+    [
+        "salloc",
+        "salloc with use_interactive_step",
+        "srun --pty",
+        "srun -n 4 --pty, rank 0",
+        # A terminal of `srun jupyter lab`.
+        "srun of 1 task",
+    ],
 )
 def test_a_shell_in_an_allocation_is_a_shell(name: str) -> None:
     assert _started(name, has_terminal=True) == "shell"
@@ -42,9 +50,15 @@ def test_a_batch_script_is_a_shell(name: str) -> None:
     assert _started(name) == "shell"
 
 
-def test_the_program_that_srun_pty_itself_started_on_several_tasks_is_a_rank() -> None:
-    environ = ENVIRONMENTS["srun -n 4 --pty, rank 0"]
+@pytest.mark.parametrize("name", ["srun -n 4 --pty, rank 0", "srun of 1 task"])
+def test_the_program_that_srun_itself_started_is_a_rank_even_on_a_terminal(name: str) -> None:
+    environ = ENVIRONMENTS[name]
     assert how_started(environ, has_terminal=True, pid=int(environ["SLURM_TASK_PID"])) == "rank"
+
+
+def test_a_task_among_several_without_pty_is_a_rank_even_on_a_terminal() -> None:
+    """A program such as unbuffer gives each task a terminal."""
+    assert _started("srun of 4 tasks with bash -c, rank 2", has_terminal=True) == "rank"
 
 
 def test_process_outside_a_job_is_neither_rank_nor_shell() -> None:

@@ -99,7 +99,9 @@ class Ahead:
         if self._stream is None or not self._stream.skip_to(request):
             self.close()
             self._stream = _Stream(task, self._upcoming(), self._workers)
-            assert self._stream.skip_to(request), "the requested batch is not among the upcoming ones"
+            # No assert: `python -O` would not skip.
+            if not self._stream.skip_to(request):
+                raise AssertionError("the requested batch is not among the upcoming ones")
         batch = _move(task, self._stream.batch(), device)
         seed_everything(*request.seed)
         return batch

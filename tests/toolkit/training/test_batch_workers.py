@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from multiprocessing.synchronize import Event
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ import torch
 
 from tests.patience import PATIENCE_S
 from toolkit.errors import UserError
+from toolkit.training import batch_workers
 from toolkit.training.batch_workers import Ahead, OnDemand, Request, make_batches
 
 CPU = torch.device("cpu")
@@ -76,6 +81,18 @@ def test_an_unexpected_request_restarts_the_prefetching() -> None:
     assert found == [_content(OnDemand().take(task, request, CPU)) for request in wanted]
     assert len(begun) == 2
     ahead.close()
+
+
+def test_a_stream_that_begins_within_a_step_skips_to_the_request_under_python_O(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which executes no assert statements."""
+    optimized = ModuleType(batch_workers.__name__)
+    monkeypatch.setitem(sys.modules, optimized.__name__, optimized)
+    exec(compile(Path(batch_workers.__file__).read_text(), "", "exec", optimize=1), vars(optimized))
+    requests = [optimized.Request("train", (number,), np.arange(number, number + 1)) for number in range(3)]
+    with closing(optimized.Ahead(1, lambda: iter(requests))) as ahead:
+        assert ahead.take(Numbers(), requests[2], CPU)[0] == [2]
 
 
 class Locked(Numbers):

@@ -7,6 +7,7 @@ import io
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 import traceback
 from collections import deque
@@ -237,6 +238,7 @@ class _Maker(Dataset[Any]):
             batch = _make_batch(self._task, request, torch.device("cpu"))
             if not self._is_checked:
                 _check_sendable(batch, request.split)
+                _check_socket()
                 self._is_checked = True
             return batch
         except Exception as error:
@@ -261,6 +263,19 @@ def _check_sendable(batch: Any, split: str) -> None:
         raise UserError(
             f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
             "set train.workers=0"
+        ) from error
+
+
+def _check_socket() -> None:
+    """Raise UserError if TMPDIR is too long for the socket through which torch sends tensors."""
+    try:
+        ForkingPickler.dumps(torch.empty(1))
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise UserError(
+            f"a worker process cannot send tensors through a socket in {tempfile.gettempdir()} (TMPDIR): "
+            f"{error}. Set TMPDIR to a folder with a shorter path, or set train.workers=0"
         ) from error
 
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -133,6 +134,16 @@ def test_a_batch_that_cannot_be_sent_is_refused_by_its_type(
     assert list(make_batches(task, _requests(), CPU, 0))
     with pytest.raises(error, match=words):
         next(make_batches(task, _requests(), CPU, 1))
+
+
+def test_a_temporary_folder_with_a_path_too_long_for_a_socket_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(UserError, match=rf"{folder} \(TMPDIR\): AF_UNIX path too long"):
+        next(make_batches(Numbers(), _requests(), CPU, 1))
 
 
 class Slow(Numbers):

@@ -103,7 +103,7 @@ class Resources(RunPolicy):
     """Environment variables of the ranks of a job, taken literally; not of `stk run` and `--cluster local`.
     Write a secret, or another variable, as ${oc.env:NAME}."""
     sbatch: dict[str, Any] = field(default_factory=dict)
-    """Any other option of sbatch or pyxis, by its full long name; true for a flag."""
+    """Any other option of sbatch, by its full long name; true for a flag."""
 
     def cpus_of_rank(self, *, on_gpu: bool | None) -> int:
         has_gpus = asks_for_gpus(asdict(self)) if on_gpu is None else on_gpu

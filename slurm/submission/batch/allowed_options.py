@@ -37,7 +37,20 @@ SAME_NAME = (
     "exclusive",
 )
 
-#: Options that are refused because this project sets them, with the reason or what to use instead.
+#: Options of the plugin pyxis, which many clusters with GPUs have.
+_PYXIS = (
+    "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
+    "container-mount-home", "container-mounts", "container-name", "container-readonly",
+    "container-remap-root", "container-save", "container-workdir", "container-writable",
+    "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",
+    "no-container-remap-root",
+)  # fmt: skip
+_CONTAINER = (
+    "the batch script would run in the container, which has no srun. Start the container in a command of "
+    "your own: `stk submit -- apptainer exec IMAGE python train.py`"
+)
+
+#: Options that are refused, mostly because this project sets them, with the reason or what to use instead.
 OURS = {
     "job-name": "a lost job is found again by its name; `name` is its first part",
     "chdir": "the job works in the run's folder; STK_EXPERIMENT_DIR chooses its place",
@@ -67,12 +80,12 @@ OURS = {
     "export-file": "the ranks get the script's environment; resources.environment sets a variable",
     "output": "the logs are in the run's folder, where `stk logs` finds them",
     "error": "the logs are in the run's folder, where `stk logs` finds them",
+    **dict.fromkeys(_PYXIS, _CONTAINER),
     # If an option were given twice, the plan might use another value than the job.
     **{name.replace("_", "-"): f"use resources.{name}" for name in SAME_NAME},
 }
 
-#: All other options: of `sbatch --help` and the manual of 22.05, new ones until 26.05, and those of the
-#: plugin pyxis, which many clusters with GPUs have.
+#: All other options: of `sbatch --help` and the manual of 22.05, and new ones until 26.05.
 OTHERS = (
     "acctg-freq", "batch", "bb", "bbf", "begin", "container", "contiguous", "core-spec", "cores-per-socket",
     "cpu-freq", "cpus-per-gpu", "deadline", "delay-boot", "distribution", "extra-node-info", "get-user-env",
@@ -83,11 +96,7 @@ OTHERS = (
     "thread-spec", "threads-per-core", "time-min", "tmp", "uid", "use-min-nodes", "verbose",
     "wait-all-nodes", "wckey", "consolidate-segments", "container-id", "container-type", "extra",
     "mem-update", "oom-kill-step", "resv-ports", "segment", "spread-segments", "stepmgr", "tres-bind",
-    "tres-per-task", "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
-    "container-mount-home", "container-mounts", "container-name", "container-readonly",
-    "container-remap-root", "container-save", "container-workdir", "container-writable",
-    "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",
-    "no-container-remap-root",
+    "tres-per-task",
 )  # fmt: skip
 _VARIABLE_PREFIX = "SBATCH_"
 #: Variables with another name than their option.

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from toolkit.registry import load_code
+from toolkit.report.plotting.backend import forget_missing_backend
 from toolkit.report.plotting.themes import Theme
 
 Row = tuple[str, ...]
@@ -193,6 +194,7 @@ def figure(name: str, about: str, code: str, *arguments: Any, **facts: Any) -> F
 
 def _drawn(code: str, arguments: tuple[Any, ...], theme: Theme) -> bytes:
     # Imported when it is called, because importing matplotlib is slow.
+    forget_missing_backend()
     drawn: bytes = load_code(code)(*arguments, theme)
     return drawn
 

@@ -245,7 +245,9 @@ def _show_result(target: RunDir, as_json: bool) -> int:
         print(json_text(row.to_json()))
     else:
         render(target)
-        print(f"report  {target.report_html}")
+        # A failure of the report does not fail the run.
+        if target.report_html.exists():
+            print(f"report  {target.report_html}")
     return 0
 
 

@@ -75,6 +75,26 @@ def test_drawing_is_deterministic_and_restores_the_matplotlib_settings(finished_
     assert dict(matplotlib.rcParams) == before
 
 
+def test_the_matplotlib_settings_of_the_user_change_no_figure(finished_run: RunDir) -> None:
+    draw = run_plots(summarize(finished_run))["accuracy.png"]
+    usual = draw(LIGHT)
+    # Without LaTeX, `text.usetex` would fail.
+    with matplotlib.rc_context({"text.usetex": True, "lines.linewidth": 9}):
+        assert draw(LIGHT) == usual
+
+
+def test_figures_are_drawn_although_the_backend_of_a_notebook_is_not_installed(finished_run: RunDir) -> None:
+    script = (
+        "import sys; from pathlib import Path; from toolkit.run.run_dir import RunDir\n"
+        "from tests.toolkit.report.drawn import run_plots, summarize\n"
+        "from toolkit.report.plotting.themes import LIGHT\n"
+        "run_plots(summarize(RunDir(Path(sys.argv[1]))))['learning_rate.png'](LIGHT)"
+    )
+    backend = "module://matplotlib_inline.backend_inline"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": backend}
+    subprocess.run([sys.executable, "-c", script, str(finished_run.path)], env=environ, check=True)
+
+
 def test_compared_runs_are_drawn_in_different_colours(tmp_path: Path) -> None:
     runs = [with_seed(write_finished(tmp_path / f"run-{number}"), number) for number in range(9)]
     for number, run in enumerate(runs):

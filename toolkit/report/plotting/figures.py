@@ -66,7 +66,9 @@ def panel_grid(
 
 @contextmanager
 def _figure(theme: Theme, width: float, height: float) -> Iterator[Figure]:
-    rc: Any = settings(theme, set(font_manager.get_font_names()))
+    # Not those of the user: `text.usetex` needs LaTeX, and a context cannot restore the backend.
+    defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if key != "backend"}
+    rc: Any = defaults | settings(theme, set(font_manager.get_font_names()))
     with matplotlib.rc_context(rc), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         yield Figure(figsize=(width, height), dpi=_DPI, layout="constrained")

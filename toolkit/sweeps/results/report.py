@@ -8,6 +8,7 @@ from pathlib import Path
 from toolkit.files import write_json
 from toolkit.report.blocks import Document, Figure, Section, table, table_section
 from toolkit.report.formats import duration
+from toolkit.report.plotting.backend import forget_missing_backend
 from toolkit.report.rendering.writing import write_document
 from toolkit.sweeps.folder import SweepDir
 from toolkit.sweeps.results.collect import Results, to_json
@@ -50,6 +51,7 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
 
 def _sections(results: Results) -> Iterator[Section]:
     # matplotlib takes longer to import than anything else here.
+    forget_missing_backend()
     from toolkit.sweeps.results.plots import sweep_plots
 
     for name, draw in sweep_plots(results).items():

@@ -113,7 +113,8 @@ def console_for_tables() -> Console:
 
 
 def _is_limited(console: Console) -> bool:
-    return console.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
+    # Rich takes a file for a terminal if FORCE_COLOR is set.
+    return console.file.isatty() or os.environ.get("COLUMNS", "").isdecimal()
 
 
 def show(rows: Sequence[RunStatus]) -> None:

@@ -16,7 +16,7 @@ from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_stop import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
-from toolkit.training.output.progress_display import BarDisplay, Display
+from toolkit.training.output.progress_display import BarDisplay, Display, is_on_terminal
 
 
 def run(arguments: Namespace) -> int:
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
     interrupt_on_request()
     console = Console(stderr=True)
-    display = BarDisplay(console) if console.is_terminal else Display()
+    display = BarDisplay(console) if is_on_terminal(console) else Display()
     try:
         prepared = prepare_data(experiment, display.preparing)
     finally:

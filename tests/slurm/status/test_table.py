@@ -161,12 +161,14 @@ def test_watch_draws_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the command in a terminal, and elsewhere ------------------------------------------------------
 
 
-def test_a_file_gets_plain_lines_of_full_width(tmp_path: Path) -> None:
+@pytest.mark.parametrize("colours", ["NO_COLOR", "FORCE_COLOR"])
+def test_a_file_gets_lines_of_full_width(colours: str, tmp_path: Path) -> None:
     name = "a-name-that-is-longer-than-any-terminal-" * 3
     new_run(tmp_path, name)
-    own = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    others = {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}
+    own = {key: value for key, value in os.environ.items() if key not in others}
     command = [sys.executable, "-m", "slurm", "status"]
-    env = {**own, "STK_EXPERIMENT_DIR": str(tmp_path)}
+    env = {**own, "STK_EXPERIMENT_DIR": str(tmp_path), "TERM": "xterm", colours: "1"}
     written = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-    assert "\x1b[" not in written
+    assert ("\x1b[" in written) is (colours == "FORCE_COLOR")
     assert name in written

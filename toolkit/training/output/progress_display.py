@@ -135,6 +135,11 @@ def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
     return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
 
 
+def is_on_terminal(console: Console) -> bool:
+    """Whether a console writes to a terminal. Rich takes a file for one too if FORCE_COLOR is set."""
+    return console.file.isatty()
+
+
 @contextmanager
 def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
     """Show a progress bar on standard error, if that is a terminal; remove it at the end.
@@ -142,7 +147,7 @@ def transient_bar() -> Iterator[Callable[[str, int, int | None], None]]:
     Yields a function of (what is being done, how much is done, the total or None).
     """
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=not is_on_terminal(console)) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
@@ -155,4 +160,4 @@ def choose_display(is_main: bool, *, is_logged: bool = False) -> Display:
     if not is_main:
         return Display()
     console, show = Console(), partial(log.info, "%s") if is_logged else None
-    return BarDisplay(console, show) if console.is_terminal else LogDisplay(show or _print)
+    return BarDisplay(console, show) if is_on_terminal(console) else LogDisplay(show or _print)

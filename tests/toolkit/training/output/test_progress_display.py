@@ -85,11 +85,12 @@ def test_other_ranks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rank_0_has_lines_or_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
+    # A shell may set it for colours; the log of a job is no terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1")
     assert type(choose_display(is_main=True)) is LogDisplay
-    terminal = Console(file=io.StringIO(), force_terminal=True)
-    monkeypatch.setattr(progress_display, "Console", lambda: terminal)
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(progress_display, "Console", lambda: Console(file=terminal))
     live = choose_display(is_main=True)
     live.stop()
     assert type(live) is BarDisplay

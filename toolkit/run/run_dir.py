@@ -288,7 +288,8 @@ def archived_runs(experiment_dir: Path) -> list[RunDir]:
 
 def experiment_dir() -> Path:
     """Return the folder of runs: STK_EXPERIMENT_DIR, or `experiments` in the working directory."""
-    return Path(os.environ.get("STK_EXPERIMENT_DIR") or "experiments").resolve()
+    # A shell expands `~`, but not in a .env file.
+    return Path(os.path.expanduser(os.environ.get("STK_EXPERIMENT_DIR") or "experiments")).resolve()
 
 
 def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[RunDir]:

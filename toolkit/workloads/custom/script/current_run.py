@@ -77,6 +77,9 @@ class CurrentRun:
 
         Raises stk.CheckpointError if all checkpoints are damaged.
         """
+        if not self._place.is_in_run and hasattr(sys, "ps1"):
+            # In a notebook, an interrupted cell is executed again.
+            self._agreement.begin_again()
         step = self._newest.step()
         if step is None:
             self._resumed = -1

@@ -73,7 +73,7 @@ def find_place(environ: Mapping[str, str] = os.environ) -> Place:
 def _stand_in() -> RunDir:
     """Return the folder of a stand-in, named after the script."""
     name = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else ""
-    # `python -c` and a notebook have no script.
+    # `python -c` and a prompt have no script. The script of a notebook is that of its kernel.
     return RunDir(experiment_dir() / _ALONE / (name if name and not name.startswith("-") else "session"))
 
 

@@ -126,6 +126,11 @@ class Agreement:
         self._next = min(_MOST_CALLS, max(1, int(_AGREE_EVERY_S / slowest_s))) if slowest_s > 0 else 1
         self._calls, self._since = 0, now
 
+    def begin_again(self) -> None:
+        """Forget a request to leave that `should_stop` has answered."""
+        if self._is_agreed:
+            self._is_agreed = self._signals.came = False
+
     def is_asked(self) -> bool:
         """Return whether this rank is asked to leave. Not collective."""
         return self._signals.came or (self._stop_file is not None and self._stop_file.exists())

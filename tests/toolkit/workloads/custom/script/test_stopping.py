@@ -55,6 +55,29 @@ def test_script_that_another_program_executes_is_asked_by_a_signal(tmp_path: Pat
     assert done.stdout == "asked True\n", done.stderr
 
 
+#: As in a notebook, where a cell is executed again in the same process.
+CELL = """
+import os, signal, sys
+import stk
+sys.ps1 = "In : "
+run = stk.current_run()
+for interrupts in (True, False):
+    run.latest_checkpoint()
+    run.catch_signals()
+    if interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+    print("asked", run.should_stop())
+"""
+
+
+def test_an_interrupted_cell_of_a_notebook_trains_when_it_is_executed_again(tmp_path: Path) -> None:
+    environ = {key: value for key, value in os.environ.items() if key != "STK_RUN_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", CELL], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "asked True\nasked False\n", done.stderr
+
+
 def dead_process() -> int:
     process = subprocess.Popen(["true"])
     process.wait()

@@ -50,11 +50,15 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except OSError as error:
-        if error.filename is None and error.errno not in _DISK:
-            raise
-        name = "a file cannot be read or written"
         if error.filename is not None:
             name = clean(os.fsdecode(error.filename))
+        elif error.errno == errno.ENOENT:
+            # Only os.getcwd() does not name what it lacks.
+            name = "the working directory was deleted"
+        elif error.errno in _DISK:
+            name = "a file cannot be read or written"
+        else:
+            raise
         print(f"error: {name}: {error.strerror}", file=sys.stderr)
         return ExitCode.WRONG_INPUT
     if output.failure is None:

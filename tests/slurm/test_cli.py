@@ -231,6 +231,17 @@ def test_unwritable_experiment_folder_is_reported(user: User, unwritable: str) -
     assert list(user.experiments.iterdir()) == []
 
 
+def test_deleted_working_directory_is_reported(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STK_EXPERIMENT_DIR", raising=False)
+    gone = user.root / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    answer = user.stk("status")
+    monkeypatch.chdir(user.root)
+    check_refusal(answer.code, answer.out, answer.err, ["the working directory"])
+
+
 def test_an_edited_run_is_not_continued(user: User) -> None:
     """Its numbers would belong to two experiments."""
     run = user.run()

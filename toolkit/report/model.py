@@ -146,10 +146,16 @@ def _attempt(attempt: AttemptUsage) -> dict[str, Any]:
 def score_names(summaries: Iterable[RunSummary]) -> list[str]:
     """Return the metrics that measure quality, in the order in which they first appear.
 
-    Metrics of parts of the data are left out: their tasks show them.
+    Metrics of parts of the data are left out if the report of the task shows them.
     """
-    found = (name for summary in summaries for scores in summary.scores.values() for name in scores)
-    return [name for name in dict.fromkeys(found) if name not in NOT_SCORES and not is_of_part(name)]
+    found = (
+        name
+        for summary in summaries
+        for scores in summary.scores.values()
+        for name in scores
+        if not (summary.own is not None and summary.own.shows_parts and is_of_part(name))
+    )
+    return [name for name in dict.fromkeys(found) if name not in NOT_SCORES]
 
 
 def main_metric(summary: RunSummary) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from toolkit.registry import load_code, task_kinds
 from toolkit.report.blocks import Section
@@ -18,7 +18,11 @@ class TaskReport:
     """The artifacts of a run, read once. A task names its subclass as `TaskSpec.report`.
 
     The methods import slow modules late, and never torch.
+
+    shows_parts  whether it shows the metrics of parts of the data, name/part: no other table then shows them
     """
+
+    shows_parts: ClassVar[bool] = False
 
     @classmethod
     def read(cls, run: RunDir, scores: Scores, curves: Mapping[str, Columns]) -> Self:

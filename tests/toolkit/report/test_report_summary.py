@@ -25,6 +25,7 @@ from toolkit.report.model import Best, goal_of, main_metric, score_names, to_jso
 from toolkit.report.run.summary import summarize
 from toolkit.report.run.tables import scores_table
 from toolkit.report.run.text import headline
+from toolkit.report.task_report import TaskReport
 from toolkit.run.run_dir import RunDir
 
 
@@ -190,6 +191,17 @@ def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) 
 def test_score_names_exclude_metrics_that_do_not_measure_quality(finished_run: RunDir) -> None:
     names = score_names([summarize(finished_run)])
     assert names == ["loss", "accuracy", "macro_precision", "macro_recall", "macro_f1"]
+
+
+def test_metrics_with_a_slash_are_scores_unless_the_task_reports_them(new_run: RunDir) -> None:
+    class SliceReport(TaskReport):
+        shows_parts = True
+
+    append_json_line(new_run.metrics, {"step": 1, "split": "test", "loss": 0.5, "loss/ce": 0.4})
+    summary = summarize(new_run)
+    assert score_names([summary]) == ["loss", "loss/ce"]
+    assert score_names([replace(summary, own=None)]) == ["loss", "loss/ce"]
+    assert score_names([replace(summary, own=SliceReport())]) == ["loss"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from toolkit.report import formats
 from toolkit.report.blocks import Block, Figure, Section, figure, side_by_side
@@ -25,6 +25,8 @@ _SPLIT = "validation"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicesReport(TaskReport):
     """The slices of a run by split, in the order of use, and its scores during training."""
+
+    shows_parts: ClassVar[bool] = True
 
     run_id: str
     slices: Mapping[str, SliceReport]

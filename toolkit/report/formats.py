@@ -8,16 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from toolkit.run.records.headline import NOT_SCORES as NOT_SCORES
 from toolkit.system.output.amounts import NOTHING as NOTHING
 from toolkit.system.output.amounts import duration as duration
 from toolkit.system.output.amounts import size_mb as size_mb
 from toolkit.system.output.sanitize import clean as clean
 from toolkit.workload import Goal, Metric
-
-#: Columns of metrics.jsonl that do not measure quality.
-NOT_SCORES = frozenset(
-    {"time", "step", "epoch", "split", "count", "lr", "grad_norm", "samples_per_s", "tokens_per_s"}
-)
 
 #: The depth of a shade is share ** SHADE_POWER, so that a few per cent can be seen.
 SHADE_POWER = 0.6

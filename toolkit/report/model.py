@@ -20,6 +20,7 @@ from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.attempts.resource_hours import AttemptUsage
 from toolkit.run.records.epoch_metrics import Epoch
 from toolkit.run.records.failures import FailureRecord
+from toolkit.run.records.headline import main_name
 from toolkit.workload import LOSS, Goal, Metric
 
 
@@ -161,11 +162,15 @@ def score_names(summaries: Iterable[RunSummary]) -> list[str]:
 def main_metric(summary: RunSummary) -> str | None:
     """Return the metric that is shown beside the loss: the one that picks the best, or the task's first."""
     chosen = wanted_metric(summary.config)[0]
-    names = [name for name in score_names([summary]) if name != LOSS.name]
-    if chosen in names or (is_of_part(chosen) and any(chosen in each for each in summary.scores.values())):
+    if chosen != LOSS.name and any(chosen in scores for scores in summary.scores.values()):
         return chosen
-    declared = (name for name in declared_metrics(section(summary.config, "task")) if name in names)
-    return next(declared, next(iter(names), None))
+    known = score_names([summary])
+    declared = (name for name in declared_metrics(section(summary.config, "task")) if name in known)
+    # Metrics that only training has come last.
+    splits = sorted(summary.scores, key=lambda split: split == "train")
+    measured = (name for split in splits for name in summary.scores[split] if name in known)
+    found = main_name([*declared, *measured])
+    return None if found == LOSS.name else found
 
 
 def config_differences(summaries: Sequence[RunSummary]) -> dict[str, tuple[Any, ...]]:

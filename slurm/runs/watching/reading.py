@@ -16,10 +16,11 @@ from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
 from toolkit.files import parsed, read_end, read_object
 from toolkit.monitoring.usage.values import RankUsage, usage_of
-from toolkit.report.formats import NOT_SCORES, clean
+from toolkit.report.formats import clean
 from toolkit.run.attempts.goodput import Span, spans
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.failure.records import last_heartbeat
+from toolkit.run.records.headline import main_name
 from toolkit.run.records.ranks import RankRecord, read_ranks
 from toolkit.run.run_dir import RunDir
 
@@ -179,9 +180,7 @@ def _series(metrics: Sequence[Record], split: str, name: str) -> Iterable[float]
 
 
 def _main_metric(metrics: Sequence[Record]) -> str:
-    """Return the name of the first validation score besides the loss; without one, the loss."""
-    line: Record = next((line for line in reversed(metrics) if line.get("split") == "validation"), {})
-    return next((name for name in line if name != "loss" and name not in NOT_SCORES), "loss")
+    return main_name(name for line in metrics if line.get("split") == "validation" for name in line) or "loss"
 
 
 def _speed(metrics: Sequence[Record]) -> str:

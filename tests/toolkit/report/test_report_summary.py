@@ -215,6 +215,13 @@ def test_the_main_metric_is_the_one_that_selects_the_best_or_the_first(
     assert main_metric(summarize(new_run)) == expected
 
 
+def test_a_metric_of_the_training_alone_is_not_the_main_one_beside_others(new_run: RunDir) -> None:
+    append_json_line(new_run.metrics, {"step": 1, "split": "train", "loss": 1.0, "gpu_mem": 7.0})
+    assert main_metric(summarize(new_run)) == "gpu_mem"
+    append_json_line(new_run.metrics, {"step": 1, "split": "validation", "loss": 1.0, "bleu": 0.3})
+    assert main_metric(summarize(new_run)) == "bleu"
+
+
 @given(st.text())
 def test_cleaned_text_is_encodable_and_has_no_control_characters(text: str) -> None:
     cleaned = formats.clean(text)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.system.output.sanitize import number
 
+#: Columns of metrics.jsonl that do not measure quality.
+NOT_SCORES = frozenset(
+    {"time", "step", "epoch", "split", "count", "lr", "grad_norm", "samples_per_s", "tokens_per_s"}
+)
 _VALIDATION = "validation_"
 
 
@@ -31,10 +35,16 @@ def headline(metrics: Mapping[str, float]) -> float | None:
 
 
 def main_metric(metrics: Mapping[str, float]) -> tuple[str, float] | None:
-    """Name and value of the first validation metric other than the loss; of the loss if there is no other.
+    """Name and value of the validation's main metric; the name lacks the split's prefix."""
+    names = (name.removeprefix(_VALIDATION) for name in metrics if name.startswith(_VALIDATION))
+    found = main_name(names)
+    return None if found is None else (found, metrics[_VALIDATION + found])
 
-    The first metric is the task's main one. The name lacks the split's prefix.
+
+def main_name(names: Iterable[str]) -> str | None:
+    """The task's main metric among those of the validation: the first score other than the loss.
+
+    The loss if there is no other; None if there is no score.
     """
-    loss = f"{_VALIDATION}loss"
-    found = next((name for name in metrics if name != loss and name.startswith(_VALIDATION)), loss)
-    return (found.removeprefix(_VALIDATION), metrics[found]) if found in metrics else None
+    scores = [name for name in names if name not in NOT_SCORES]
+    return next((name for name in scores if name != "loss"), next(iter(scores), None))

@@ -43,6 +43,13 @@ def test_loss_main_metric_and_speed_are_curves(run: RunDir, row: RunStatus) -> N
     assert snapshot.curves[1].values == (0.6, 0.7, 0.8, 0.9)
 
 
+def test_main_metric_stays_if_the_newest_line_lacks_it(run: RunDir, row: RunStatus) -> None:
+    lines = [{"step": 1, "loss": 2.0, "bleu": 0.3, "rouge": 0.4}, {"step": 2, "loss": 1.0, "rouge": 0.5}]
+    write_lines(run.metrics, [{"split": "validation", **line} for line in lines])
+    (curve,) = RunReader(run).read(row).curves
+    assert (curve.name, curve.values) == ("validation bleu", (0.3,))
+
+
 @pytest.mark.parametrize("tokens", [0.0, 7.0], ids=["not counted", "one of each sample"])
 def test_speed_is_in_samples_if_samples_have_no_tokens(run: RunDir, row: RunStatus, tokens: float) -> None:
     write_lines(run.metrics, [{"step": 1, "split": "train", "tokens_per_s": tokens, "samples_per_s": 7.0}])

@@ -212,7 +212,7 @@ def groups_numbers(runs: Sequence[RunSummary]) -> Numbers:
 
 def differences_numbers(runs: Sequence[RunSummary]) -> Numbers:
     """Return one line for each key that differs."""
-    rows = [[key, *map(facts.setting, values)] for key, values in config_differences(runs).items()]
+    rows = [[key, *values] for key, values in config_differences(runs).items()]
     return Numbers(name="differences", head=["key", *(run.run_id for run in runs)], rows=rows)
 
 

@@ -22,6 +22,8 @@ Pictures = dict[str, str]
 _PARAGRAPHS = {"plain": "", "note": "quiet", "strong": "text strong", "code": "text"}
 #: With more columns, the heads of a matrix are vertical and its cells are narrow.
 _ROOMY_COLUMNS = 6
+#: Longer cells are no numbers, such as commands.
+_NUMBER_WIDTH = 60
 
 
 def page(document: Document, drawn: Mapping[str, bytes] | None = None) -> str:
@@ -62,11 +64,13 @@ def _blocks(blocks: Sequence[Block], drawn: Mapping[str, bytes]) -> Iterator[tup
 
 
 def _styles(table: Table) -> list[str]:
-    """The CSS class of each column: numbers align right, long labels wrap, prose keeps its line breaks."""
+    """The CSS class of each column: numbers align right, long texts wrap, prose keeps its line breaks."""
     numbers = len(table.head) - table.texts
     text = "label" if numbers else ""
     texts = ["text" if column in table.prose else text for column in range(table.texts)]
-    return texts + ["number"] * numbers
+    others = range(table.texts, len(table.head))
+    is_long = [any(len(row[column]) > _NUMBER_WIDTH for row in table.rows) for column in others]
+    return texts + ["label" if each else "number" for each in is_long]
 
 
 def _marked(table: Table) -> Iterator[list[str]]:

@@ -12,6 +12,8 @@ from toolkit.run.attempts.goodput import Goodput
 from toolkit.system.output.few import few
 
 _HOSTS_SHOWN = 8
+#: Long commands may differ only at their end, but a list of a thousand files would fill a terminal.
+_SETTING_WIDTH = 1000
 
 
 def headline(summary: RunSummary) -> list[tuple[str, str]]:
@@ -49,7 +51,7 @@ def setting(value: object) -> str:
     """Return a config value as YAML would show it, on one line."""
     if value is None:
         return formats.NOTHING
-    return formats.one_line(str(value).lower() if isinstance(value, bool) else str(value), 60)
+    return formats.one_line(str(value).lower() if isinstance(value, bool) else str(value), _SETTING_WIDTH)
 
 
 def best_title(summaries: Sequence[RunSummary]) -> str:

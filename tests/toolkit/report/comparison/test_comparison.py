@@ -32,6 +32,7 @@ from toolkit.report.comparison.reading import compare
 from toolkit.report.comparison.tables import (
     best_places,
     costs_table,
+    differences_numbers,
     differences_table,
     groups_table,
     runs_table,
@@ -204,6 +205,14 @@ def test_differences_are_grouped_with_resources_at_the_end(runs: list[RunDir], t
     assert [row[0] for row in found.rows] == ["seed", "train.epochs", "optimizer.lr", "resources.nodes"]
     assert found.rows[-1][1:] == ("–", "2")
     assert found.parts == {1, 2, 3}
+
+
+def test_long_values_that_differ_at_their_end_look_different(tmp_path: Path) -> None:
+    commands = tuple(f"train.py --data /shared/{'projects/' * 10}v{version}.jsonl" for version in (1, 2))
+    runs = [write_finished(tmp_path / str(place), lr=command) for place, command in enumerate(commands)]
+    summaries = [summarize(run) for run in runs]
+    assert differences_table(summaries).rows == (("optimizer.lr", *commands),)
+    assert differences_numbers(summaries).rows == [["optimizer.lr", *commands]]
 
 
 def test_many_runs_with_few_differences_have_one_row_each(tmp_path: Path) -> None:

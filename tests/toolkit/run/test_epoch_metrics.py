@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -74,9 +75,10 @@ def test_a_rounding_error_at_the_end_of_an_epoch_starts_no_new_epoch() -> None:
     assert [epoch.epoch for epoch in by_epoch([line("train", 3, 1.0000000002, loss=1.0)])] == [1]
 
 
-def test_values_that_are_not_finite_numbers_are_left_out() -> None:
-    (epoch,) = by_epoch([line("train", 1, 1.0, loss=None, accuracy=float("nan"), lr=0.1, note="x")])
-    assert epoch.training == {"lr": 0.1}
+def test_a_mean_of_values_that_are_not_all_finite_is_unknown() -> None:
+    whole = line("train", 1, 0.5, loss=0.3, accuracy=0.9, lr=0.1, note="x")
+    (epoch,) = by_epoch([whole, line("train", 2, 1.0, loss=None, accuracy=math.nan, note="y")])
+    assert epoch.training == pytest.approx({"loss": math.nan, "accuracy": math.nan, "lr": 0.1}, nan_ok=True)
 
 
 def test_no_usable_lines_give_no_epochs() -> None:

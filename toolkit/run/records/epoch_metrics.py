@@ -23,6 +23,8 @@ class Epoch:
 
     training    means of its lines, weighted by count, or by steps if a line has no count
     validation  scores of the last evaluation in it; empty if there was none
+
+    NaN stands for a score that is not finite, and for the mean of values that are not all finite.
     """
 
     epoch: int
@@ -94,8 +96,7 @@ def _epoch(line: Mapping[str, Any]) -> int:
 
 
 def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        name: value
-        for name, value in line.items()
-        if name not in _PLACE and isinstance(value, int | float) and math.isfinite(value)
-    }
+    """The measurements of a line; null stands for a value that was not finite."""
+    measured = {name: value for name, value in line.items() if name not in _PLACE}
+    values = {name: math.nan if value is None else value for name, value in measured.items()}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}

@@ -111,7 +111,7 @@ class CurrentRun:
         split    train, validation or test
         epoch    passes over the data so far, such as 1.5
         metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
-                 Values that are not finite are left out
+                 A value that is not finite counts as unknown
 
         Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written.
         """

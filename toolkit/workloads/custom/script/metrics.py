@@ -117,7 +117,7 @@ class MetricsLog:
         # Lines of step 0 from before the first other line.
         self._held: list[Line] = []
         self._newest: dict[str, Any] = {}
-        self._shown: dict[str, float] = {}
+        self._shown: dict[str, float | None] = {}
         self._written = -math.inf
         # The step of the last line of this process.
         self._last = 0
@@ -239,8 +239,8 @@ class MetricsLog:
         self._newest["step"] = max(line.step, self._newest["step"])
         self._newest["total_steps"] = line.total or self._newest["total_steps"]
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
-        finite = {name: value for name, value in line.metrics.items() if math.isfinite(value)}
-        self._shown.update({f"{line.split}_{name}": value for name, value in finite.items()})
+        numbers = json_numbers(line.metrics).items()
+        self._shown.update({f"{line.split}_{name}": value for name, value in numbers})
 
 
 def _drop_lines(run: RunDir, begun: int, first: Line) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.files import open_atomic, read_json_lines, write_json
+from toolkit.files import json_value, open_atomic, read_json_lines, write_json
 from toolkit.run.records.epoch_metrics import by_epoch
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.csv_cells import harmless
@@ -74,7 +74,8 @@ def write_train_test_stats(run: RunDir, root: str, levels: Iterable[Predictions]
         }
         for epoch in by_epoch(read_json_lines(run.metrics))
     ]
-    write_json(ClassificationFiles(run).train_test_stats(root), {"Training": training, **testing})
+    document = json_value({"Training": training, **testing})
+    write_json(ClassificationFiles(run).train_test_stats(root), document)
 
 
 def _write_level(run: RunDir, predictions: Predictions, root: str, texts: Texts) -> None:

@@ -422,12 +422,13 @@ def test_non_finite_values_are_logged_as_null(run: RunDir) -> None:
     assert (line["loss"], line["norm"]) == (None, None)
 
 
-def test_metric_with_a_non_finite_last_value_is_null_in_the_result(run: RunDir) -> None:
+def test_metric_with_a_non_finite_last_value_is_null_in_the_progress_and_the_result(run: RunDir) -> None:
     """Otherwise the last finite loss of a diverged run could be the best of a sweep."""
     script = start(run)
     script.log(step=1, accuracy=0.5, loss=1.0)
-    script.log(step=2, loss=math.nan)
+    script.log(step=2, total=2, loss=math.nan)
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": None}}
+    assert read_json(run.progress)["metrics"] == {"train_accuracy": 0.5, "train_loss": None}
     script.log(step=3, loss=2.0)
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
 

@@ -126,6 +126,12 @@ def test_run_without_metrics_has_statistics_without_epochs(tmp_path: Path) -> No
     assert statistics(run) == {"Training": [], "Testing": {}}
 
 
+def test_loss_that_was_not_finite_is_null_in_the_statistics(run: RunDir) -> None:
+    append_json_line(run.metrics, {"step": 9, "epoch": 9.0, "split": "train", "loss": None})
+    write(run, FOLDED)
+    assert statistics(run)["Training"][-1]["Training Loss"] is None
+
+
 def test_the_same_predictions_give_the_same_bytes(run: RunDir) -> None:
     write(run, FOLDED)
     before = {path.name: path.read_bytes() for path in run.artifacts.iterdir()}

@@ -37,7 +37,7 @@ _END = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A series of numbers and its name, oldest first."""
+    """A series of numbers and its name, oldest first; NaN for a value that was not finite."""
 
     name: str
     values: tuple[float, ...]
@@ -176,7 +176,7 @@ def curves(metrics: Sequence[Record]) -> tuple[Curve, ...]:
 def _series(metrics: Sequence[Record], split: str, name: str) -> Iterable[float]:
     for line in metrics:
         if line.get("split") == split:
-            yield from _numbers(line, name)
+            yield from [math.nan] if line.get(name, "") is None else _numbers(line, name)
 
 
 def _main_metric(metrics: Sequence[Record]) -> str:

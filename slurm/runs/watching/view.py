@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -87,8 +88,9 @@ def _curves(curves: Sequence[Curve], width: int) -> Iterator[Text]:
         values = f"{first} → {last}" if len(curve.values) > 1 else last
         room = width - _LABEL - _VALUE
         # Bars of a speed begin at 0; bars of other metrics show the change.
-        top = max(curve.values) if curve.name.endswith("/s") else None
-        line = sparkline(stretched(curve.values, room), room, top)
+        known = [value for value in curve.values if math.isfinite(value)]
+        top = max(known, default=0.0) if curve.name.endswith("/s") else None
+        line = sparkline(stretched(known, room), room, top)
         yield Text.assemble((label, _DIM), f"{values:<{_VALUE}}", (line, "cyan"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,8 +130,8 @@ def test_files_that_may_not_be_read_are_left_out(
     assert (snapshot.curves, snapshot.spans, snapshot.ranks, snapshot.log) == ((), (), (), ())
 
 
-def test_missing_losses_are_left_out_of_the_curve(run: RunDir, row: RunStatus) -> None:
-    """As a loss that was not finite is written."""
+def test_loss_that_was_not_finite_is_nan_in_the_curve(run: RunDir, row: RunStatus) -> None:
+    """It is written as null."""
     lines = [{"step": step, "split": "train", "loss": loss} for step, loss in enumerate([2.0, None, 1.0])]
     write_lines(run.metrics, lines)
-    assert RunReader(run).read(row).curves[0].values == (2.0, 1.0)
+    assert RunReader(run).read(row).curves[0].values == pytest.approx((2.0, math.nan, 1.0), nan_ok=True)

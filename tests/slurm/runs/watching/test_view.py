@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from slurm.runs.watching.reading import Curve, Rank, RunReader, Snapshot
 from slurm.runs.watching.view import view
-from tests.slurm.runs.watching.folders import ROW, SECOND, write_run
+from tests.slurm.runs.watching.folders import ROW, SECOND, write_lines, write_run
 from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.run_dir import RunDir
 
@@ -50,6 +51,14 @@ def test_head_shows_state_job_hosts_and_progress(snapshot: Snapshot) -> None:
 def test_curves_have_their_first_and_last_value(snapshot: Snapshot) -> None:
     assert "train loss            2.9 → 1 " in line_with(drawn(snapshot), "train loss")
     assert "▁" in line_with(drawn(snapshot), "validation accuracy")
+
+
+def test_curve_of_a_metric_that_became_nan_ends_with_nan(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    lines = [{"split": "train", "step": step, "loss": loss} for step, loss in enumerate((2.5, 1.0, None))]
+    write_lines(run.metrics, lines)
+    shown = line_with(drawn(RunReader(run).read(ROW)), "train loss")
+    assert ("2.5 → nan" in shown, "█" in shown) == (True, True)
 
 
 def test_attempts_are_drawn_on_a_timeline(snapshot: Snapshot) -> None:

@@ -138,6 +138,14 @@ def test_lines_of_one_step_are_joined(new_run: RunDir) -> None:
     assert curves == {"step": (1,), "a_loss": (1.0,), "accuracy": (0.5,), "b_loss": (2.0,)}
 
 
+def test_scores_are_of_the_newest_line_that_has_them(new_run: RunDir) -> None:
+    """Null stands for a value that was not finite."""
+    lines = ({"bleu": 0.3, "loss": 1.0}, {"bleu": 0.4, "rouge": None}, {"loss": None})
+    for step, scores in enumerate(lines):
+        append_json_line(new_run.metrics, {"step": step, "split": "validation"} | scores)
+    assert summarize(new_run).scores["validation"] == {"bleu": 0.4, "loss": None, "rouge": None}
+
+
 def test_splits_are_ordered_train_validation_test(new_run: RunDir) -> None:
     for split in ("test", "extra", "validation", "train"):
         append_json_line(new_run.metrics, {"step": 1, "split": split, "loss": 1.0})

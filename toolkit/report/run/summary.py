@@ -80,7 +80,8 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     attempts = clean(tuple(read_attempts(run)))
     if is_ending:
         attempts = _ended(attempts, result)
-    curves = _curves(lines)
+    placed = _placed(lines)
+    curves = _curves(placed)
     failure = None if result else _failure(run, attempts, events)
     last = attempts[-1] if attempts else None
     known = [*(number(line.get("time")) for line in lines), *(event.time or None for event in events)]
@@ -90,7 +91,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     attempt_usage = _attempt_usage(run, config, resources, max(times, default=0.0))
     epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
-    scores = _scores(result, curves, training)
+    scores = _scores(result, placed, training)
     return RunSummary(
         run_id=clean(run.run_id),
         state=_state(result, failure, attempts),
@@ -152,12 +153,17 @@ def _cleaned(rank: RankUsage) -> RankUsage:
     return dataclasses.replace(rank, host=clean(rank.host), device=clean(rank.device), gpu=gpu)
 
 
-def _curves(lines: Iterable[dict[str, Any]]) -> dict[str, Columns]:
-    """Turn lines into columns per split; lines of one step are joined."""
+def _placed(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the lines that have a split and a step; lines of one step are joined."""
+    known = (line for line in merged(lines) if isinstance(line.get("split"), str))
+    return [line for line in known if number(line.get("step")) is not None]
+
+
+def _curves(placed: Iterable[dict[str, Any]]) -> dict[str, Columns]:
+    """Turn lines into columns per split."""
     by_split: dict[str, dict[int, dict[str, Any]]] = {}
-    for line in merged(lines):
-        if isinstance(line.get("split"), str) and number(line.get("step")) is not None:
-            by_split.setdefault(line["split"], {})[line["step"]] = line
+    for line in placed:
+        by_split.setdefault(line["split"], {})[line["step"]] = line
     curves: dict[str, Columns] = {}
     for split in sorted(by_split, key=lambda split: (split_position(split), split)):
         in_order = [line for _, line in sorted(by_split[split].items())]
@@ -259,12 +265,13 @@ def _best(
 
 
 def _scores(
-    result: Mapping[str, Any], curves: Mapping[str, Columns], training: Epoch | None
+    result: Mapping[str, Any], placed: Iterable[dict[str, Any]], training: Epoch | None
 ) -> dict[str, dict[str, float | None]]:
     """Scores of each split; training scores are means over an epoch, even if result.json has others."""
-    found: dict[str, Mapping[str, Any]] = {
-        split: {name: values[-1] for name, values in columns.items()} for split, columns in curves.items()
-    }
+    found: dict[str, Mapping[str, Any]] = {}
+    for line in placed:
+        # A line need not have all metrics.
+        found[line["split"]] = {**found.get(line["split"], {}), **line}
     found |= result.get("metrics") or {}
     if training is not None:
         found["train"] = training.training

@@ -157,7 +157,8 @@ _CHECKS: Sequence[tuple[str, contract.Check]] = (
 def learnt_by_heart(experiment: Experiment, task: Task) -> str:
     """Train on a few samples with the experiment's optimizer; report how far their loss fell.
 
-    Raises AssertionError if it did not fall below half, with greater learning rates as well.
+    Raises AssertionError if it did not fall below half, with greater learning rates as well; _CannotSay
+    without a loss above 0.
     """
     best = ""
     for times in _RATES:
@@ -180,6 +181,8 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
     optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
     batch = contract.batch_of(task, contract.few(task))
     first = last = _mean(task.loss(model, batch))
+    if first <= 0:
+        raise _CannotSay(f"expected a loss above 0, found {first:.4g}: no share of it shows learning")
     began, steps = time.monotonic(), 0
     while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
         optimizer.zero_grad()
@@ -270,10 +273,16 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     )
 
 
+class _CannotSay(Exception):
+    """A check that cannot be made, and why."""
+
+
 def _made(name: str, check: Callable[[], str]) -> Finding:
     """Run a check; return its result, or the error that it raises, as a finding."""
     try:
         return Finding(check=name, is_good=True, found=check())
+    except _CannotSay as reason:
+        return Finding(check=name, is_good=None, found=str(reason))
     except (AssertionError, StkError) as error:
         return Finding(check=name, is_good=False, found=str(error).strip())
     except Exception as error:

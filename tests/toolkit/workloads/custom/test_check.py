@@ -92,6 +92,11 @@ def test_model_that_ignores_its_inputs_fails_to_learn(found: Found) -> None:
     assert checks["overfits a batch"].is_good is False
 
 
+def test_model_with_a_loss_below_0_is_not_said_to_learn(found: Found) -> None:
+    """Half of such a loss is above it."""
+    assert found('return {"loss": model(x).mean(1) - 5}')["overfits a batch"].is_good is None
+
+
 def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:
     change = "x = x @ torch.ones(3, 3)"
     code, printed = _check(_written(tmp_path, change))

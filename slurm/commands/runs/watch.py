@@ -61,8 +61,8 @@ def _print_changes() -> Show:
     def show(rows: Sequence[RunStatus]) -> None:
         for row in rows:
             seen = (row.state, row.reason)
-            if shown.get(row.run_id) != seen:
-                shown[row.run_id] = seen
+            if shown.get(row.run_dir) != seen:
+                shown[row.run_dir] = seen
                 step = f"step {row.step}/{row.total_steps or '?'}"
                 print(strftime("%H:%M:%S"), row.run_id, row.state, step, printable(row.reason), flush=True)
 

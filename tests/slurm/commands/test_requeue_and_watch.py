@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +126,17 @@ def test_watch_shows_each_change_once_and_releases_a_requeued_job(
     assert [line.split(" ")[0] for line in lines] == ["running", "requeued", "running", "cancelled"]
     assert job.fake.calls("scontrol").count(RELEASE) == 1
     assert len(job.fake.calls("squeue")) == 5
+
+
+@pytest.mark.usefixtures("eager")
+def test_watch_shows_each_change_of_two_folders_with_one_name_once(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(job.run.path, tmp_path / "copy" / job.run.run_id)
+    write_json(copy / "result.json", {"state": "finished", "step": 3, "metrics": {}})
+    after_looks(monkeypatch, 3, lambda: job.fake.change("101", state="CANCELLED"))
+    states = [line.split(" ")[2] for line in watch(job, str(job.run.path), str(copy))]
+    assert states == ["running", "finished", "cancelled"]
 
 
 @pytest.mark.usefixtures("eager")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.errors import RunNotFound, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.sweeps.folder import SWEEPS, SweepDir
 from toolkit.system.output.json_text import json_text
@@ -91,8 +92,8 @@ def _compare(runs: list[RunDir], arguments: Namespace) -> int:
         print(f"{run_id} cannot be read: {why}", file=sys.stderr)
     if arguments.json:
         print(json_text([to_json(each) for each in compared.runs]))
-        return 0
-    show(comparison_document(compared), Console())
-    if page is not None:
-        print(f"report  {page}")
-    return 0
+    else:
+        show(comparison_document(compared), Console())
+        if page is not None:
+            print(f"report  {page}")
+    return 0 if compared.runs else ExitCode.WRONG_INPUT

@@ -61,7 +61,7 @@ def columns(rows: Sequence[RunStatus]) -> list[Column]:
         column("run", 0, lambda row: printable(row.run_id), is_number=False),
         column("state", 0, lambda row: printable(row.doing or row.state), is_number=False),
         column("step", 5, _steps),
-        column("%", 1, lambda row: "" if row.percent is None else f"{row.percent:.0f}"),
+        column("%", 1, lambda row: "" if row.percent is None else f"{int(row.percent)}"),
         column("ETA", 2, lambda row: "" if row.eta_s is None else duration(row.eta_s)),
         column("epoch", 7, lambda row: "" if row.epoch is None else f"{row.epoch:.2f}"),
         column("loss", 4, lambda row: value(row.loss)),

@@ -13,8 +13,8 @@ Document = Mapping[str, Any]
 
 
 def percent(step: int, total_steps: int | None) -> float | None:
-    """Return the share of steps that are done, in per cent."""
-    return round(min(100.0, 100 * step / total_steps), 1) if total_steps else None
+    """Return the share of steps that are done, in per cent, rounded down: 100 means all."""
+    return min(1000, 1000 * step // total_steps) / 10 if total_steps else None
 
 
 def eta_s(attempts: Sequence[AttemptRecord], progress: Document, now: float) -> float | None:

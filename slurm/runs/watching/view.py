@@ -71,14 +71,13 @@ def _spread(left: Text, right: Text, width: int) -> Text:
 
 def _progress(snapshot: Snapshot, width: int) -> Text:
     row = snapshot.row
-    if not row.total_steps:
+    if not row.total_steps or row.percent is None:
         return Text(f"step {count(row.step)}")
-    share = row.step / row.total_steps
     left = f"step {count(row.step)} of {count(row.total_steps)}  "
     epoch = "" if row.epoch is None else f"  epoch {row.epoch:.2f}"
     eta = "" if row.eta_s is None else f"  about {duration(row.eta_s)} left"
-    right = f"  {100 * share:.1f} %{epoch}{eta}"
-    return Text.assemble(left, bar(share, max(0, width - len(left) - len(right))), right)
+    right = f"  {row.percent:.1f} %{epoch}{eta}"
+    return Text.assemble(left, bar(row.percent / 100, max(0, width - len(left) - len(right))), right)
 
 
 def _curves(curves: Sequence[Curve], width: int) -> Iterator[Text]:

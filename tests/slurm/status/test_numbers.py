@@ -70,7 +70,10 @@ def test_only_finite_numbers_are_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    "step, total, expected", [(0, None, None), (5, 10, 50.0), (1, 3, 33.3), (11, 10, 100.0)]
+    "step, total, expected",
+    [(0, None, None), (5, 10, 50.0), (1, 3, 33.3), (19_999, 20_000, 99.9), (11, 10, 100.0)],
 )
-def test_a_percentage_needs_a_total(step: int, total: int | None, expected: float | None) -> None:
+def test_a_percentage_needs_a_total_and_is_100_only_at_the_end(
+    step: int, total: int | None, expected: float | None
+) -> None:
     assert numbers.percent(step, total) == expected

@@ -86,6 +86,10 @@ def test_a_reason_stands_below_its_row_unless_the_state_says_it() -> None:
     assert shown[4] == ""
 
 
+def test_percentage_of_a_run_before_its_end_is_below_100() -> None:
+    assert re.split(r"\s\s+", lines([replace(TRAINING, percent=99.9)], None)[1])[3] == "99"
+
+
 def test_empty_column_is_left_out() -> None:
     assert "GPU-h" in lines([TRAINING], None)[0]
     assert not {"GPU-h", "ETA", "restarts"} & set(lines([FAILED], None)[0].split())

@@ -56,6 +56,11 @@ def test_samples_without_lengths_have_one_speed(finished_run: RunDir) -> None:
     assert shown["speed"] == "3,200 samples/s"
 
 
+def test_a_large_epoch_is_a_whole_number(finished_run: RunDir) -> None:
+    summary = replace(summarize(finished_run), step=61_725, epoch=12_345.4, epochs=20_000)
+    assert dict(headline(summary))["steps"] == "61,725 (epoch 12,345 of 20,000)"
+
+
 def test_each_epoch_has_a_row(finished_run: RunDir) -> None:
     rows = rows_of(printed([finished_run]))
     assert ["2", "0.3258", "0.4000", "67.42", "%", "80.00", "%", "80.50", "%"] in rows

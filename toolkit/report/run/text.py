@@ -63,9 +63,14 @@ def best_title(summaries: Sequence[RunSummary]) -> str:
 def _steps(summary: RunSummary) -> str:
     if summary.step is None:
         return ""
-    of = f" of {summary.epochs}" if summary.epochs else ""
-    epoch = f" (epoch {summary.epoch:.4g}{of})" if summary.epoch is not None else ""
-    return f"{formats.count(summary.step)}{epoch}{_early_stop(summary)}"
+    return f"{formats.count(summary.step)}{_epoch(summary)}{_early_stop(summary)}"
+
+
+def _epoch(summary: RunSummary) -> str:
+    if (epoch := summary.epoch) is None:
+        return ""
+    of = f" of {formats.count(summary.epochs)}" if summary.epochs else ""
+    return f" (epoch {f'{epoch:.4g}' if epoch < 1000 else formats.count(epoch)}{of})"
 
 
 def _early_stop(summary: RunSummary) -> str:

@@ -29,6 +29,7 @@ ROW = RunStatus(
     restarts=1,
     is_live=True,
     doing="training",
+    percent=40.0,
     eta_s=120.0,
 )
 

@@ -167,11 +167,14 @@ def test_file_with_the_test_set_gets_the_scores_of_the_test_set(
     assert other.metrics("test", found) == task.metrics("test", own)
 
 
-def test_a_split_in_which_nothing_is_scored_has_no_loss(task: Task, model: torch.nn.Module) -> None:
+def test_a_split_in_which_nothing_is_scored_has_no_loss(
+    task: Task, model: torch.nn.Module, tmp_path: Path
+) -> None:
     found = contract.evaluated(task, model, "test")
+    nothing = dataclasses.replace(found, sums=np.zeros_like(found.sums))
     with np.errstate(invalid="ignore"):
-        metrics = task.metrics("test", dataclasses.replace(found, sums=np.zeros_like(found.sums)))
-    assert math.isnan(metrics["loss"])
+        assert math.isnan(task.metrics("test", nothing)["loss"])
+        task.write_report(RunDir(tmp_path), "test", nothing)
 
 
 def test_artifacts_are_in_the_artifacts_folder(task: Task, model: torch.nn.Module, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.files import write_json
+from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
@@ -102,7 +102,7 @@ class DetectionTask(SpellingTask):
             files.detections(split), self.splits[split], map(line_of, evaluation.outputs[_OUTPUT]), none
         )
         facts |= {"counts": self._counts(evaluation, COUNTS), "metrics": self.metrics(split, evaluation)}
-        write_json(files.detection_counts(split), facts)
+        write_json(files.detection_counts(split), json_value(facts))
 
 
 class SedWordsTask(DetectionTask):

@@ -13,7 +13,7 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.files import write_json
+from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score
@@ -153,7 +153,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         sums = self._sums(evaluation)
         facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
         facts["metrics"] = self.metrics(split, evaluation)
-        write_json(SpellingFiles(run).correction_counts(split), facts)
+        write_json(SpellingFiles(run).correction_counts(split), json_value(facts))
         if split == _WRITTEN:
             texts = zip(samples.texts(np.arange(len(samples))), evaluation.outputs[_OUTPUT], strict=True)
             made = (self._text(text, units_of(ids, self._output.end)) for (text, _), ids in texts)

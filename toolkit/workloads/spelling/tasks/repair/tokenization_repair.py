@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
-from toolkit.files import write_json
+from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
@@ -89,6 +89,7 @@ class TokenizationRepairTask(RepairingTask):
         files, samples = SpellingFiles(run), self.splits[split]
         facts = self._facts(run, split)
         facts["counts"] = repair_facts(self.repair_score(evaluation))
-        write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
+        facts["metrics"] = self.metrics(split, evaluation)
+        write_json(files.repair_counts(split), json_value(facts))
         texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
         write_lines(files.repairs(split), samples, texts)

@@ -16,7 +16,7 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
-from toolkit.files import write_json
+from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
@@ -257,7 +257,8 @@ class TokenizationRepairPlusTask(RepairingTask):
         facts = self._facts(run, split)
         facts["detection"] = self._counts(evaluation, COUNTS)
         facts["repair"] = repair_facts(self.repair_score(evaluation))
-        write_json(files.repair_counts(split), facts | {"metrics": self.metrics(split, evaluation)})
+        facts["metrics"] = self.metrics(split, evaluation)
+        write_json(files.repair_counts(split), json_value(facts))
         texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
         write_lines(files.repairs(split), samples, texts)
         labels = map(line_of, evaluation.outputs[_PROBABILITIES])

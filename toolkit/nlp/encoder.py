@@ -10,13 +10,15 @@ import torch
 from torch import nn
 
 from toolkit.errors import DataError
+from toolkit.nlp.encoder_config import padding_problem
 from toolkit.nlp.hub import no_model
 
 #: Names that configurations use for the dropout of embeddings, layers and head.
 _DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
     "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
-    "classifier_dropout_prob", "dropout_rate", "summary_first_dropout",
+    "classifier_dropout_prob", "dropout_rate", "summary_first_dropout", "pooler_dropout", "embedding_dropout",
+    "mlp_dropout", "resid_dropout", "embed_dropout",
 )  # fmt: skip
 #: Code in a model's folder is never executed; weights in a pickle are not opened.
 SAFELY = {"trust_remote_code": False, "use_safetensors": True}
@@ -34,6 +36,8 @@ def settings_of(path: str, *, layers: int | None, dropout: float | None, key: st
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+    if problem := padding_problem(settings.to_dict(), path):
+        raise DataError(f"{problem}: choose a model such as BERT")
     if layers is not None:
         # transformers maps this name to that of each architecture.
         present = getattr(settings, "num_hidden_layers", None)

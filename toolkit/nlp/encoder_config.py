@@ -27,6 +27,8 @@ _AFTER_PADDING = {
     "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
+#: Architectures that mix the padding after a text into its vectors, which then depend on the batch.
+_MIXES_PADDING = ("fnet", "nystromformer", "yoso")
 #: The padding token's number in these models, if the file names none.
 _PADDING = 1
 #: The names of the number of layers; most architectures have the first one.
@@ -46,6 +48,13 @@ def usable_positions(settings: dict[str, Any]) -> int | None:
     return most if kind in _PLAIN else None
 
 
+def padding_problem(settings: Mapping[str, Any], path: str) -> str:
+    """Why a model with this config.json cannot read texts in batches; empty if it can."""
+    kind = settings.get("model_type")
+    mixes = kind in _MIXES_PADDING
+    return f"the model in {path} is a {kind}, whose vectors depend on the padding of a batch" if mixes else ""
+
+
 def check_encoder(
     key: str,
     path: str,
@@ -55,7 +64,8 @@ def check_encoder(
     tokenizer: str,
     more: str = "",
 ) -> Iterator[Violation]:
-    """Find what is wrong with an encoder: no such model, too long samples, layers or tokens it does not have.
+    """Find what is wrong with an encoder: no such model, one that mixes padding into the vectors of texts,
+    too long samples, layers or tokens it does not have.
 
     key        the option with its folder
     keys       options of the data section that limit the tokens that the encoder reads
@@ -66,6 +76,8 @@ def check_encoder(
     yield from violation_of(key, check_local_model, path, "config.json")
     yield from violation_of(key, check_weights, path)
     settings = settings_in(Path(path))
+    if problem := padding_problem(settings, path):
+        yield Violation(key=tuple(key.split(".")), problem=problem, hint="a model such as BERT")
     most = usable_positions(settings)
     for name in keys:
         if most is not None and getattr(data, name) > most:

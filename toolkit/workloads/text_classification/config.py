@@ -23,9 +23,6 @@ from toolkit.workloads.text_classification.files import ClassificationFiles
 BALANCED = "balanced"
 #: The end of the name of a model's class if it has a head for labels.
 _CLASSIFIER = "ForSequenceClassification"
-#: Architectures, by `model_type`, whose scores of a text depend on the padding after it: the head of XLNet
-#: reads the last token, and FNet mixes all tokens.
-_READS_PADDING = ("fnet", "xlnet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +163,8 @@ class Pretrained(ModelSection):
 
     kind: str = option("pretrained")
     path: str = option(hub=True, known_as="model_name_or_path")
-    """Folder of the model, or its name on the hub. Not XLNet or FNet: their scores depend on padding."""
+    """Folder of the model, or its name on the hub. Not XLNet, FNet, Nystromformer or YOSO: the padding
+    of a batch changes their scores."""
     layers: int | None = option(None, minimum=1)
     """First layers of the encoder that are kept; null: all."""
     dropout: float | None = option(None, minimum=0, maximum=1)
@@ -183,7 +181,7 @@ class Pretrained(ModelSection):
             "model.path", self.path, data, ["max_tokens"], layers, "tokenizer_path", more
         )
         settings = settings_in(Path(self.path))
-        if problem := padding_problem(settings, self.path):
+        if problem := head_problem(settings, self.path):
             yield Violation(key=("model", "path"), problem=problem, hint="a model such as BERT")
         if (present := labels_of_head(settings)) is None:
             return
@@ -205,11 +203,10 @@ class Pretrained(ModelSection):
         yield "model.path", Path(self.path)
 
 
-def padding_problem(settings: Mapping[str, Any], path: str) -> str:
-    """Why a model with this config.json cannot read texts in batches; empty if it can."""
-    kind = settings.get("model_type")
-    reads = kind in _READS_PADDING
-    return f"the model in {path} is {kind}, whose scores depend on the padding of a batch" if reads else ""
+def head_problem(settings: Mapping[str, Any], path: str) -> str:
+    """Why a model with this config.json cannot classify texts in batches; empty if its head can."""
+    is_last = settings.get("model_type") == "xlnet" and settings.get("summary_type", "last") == "last"
+    return f"the model in {path} is an XLNet, whose head reads the padding of a batch" if is_last else ""
 
 
 def labels_of_head(settings: Mapping[str, Any]) -> int | None:

@@ -14,7 +14,7 @@ from toolkit.errors import DataError
 from toolkit.nlp.encoder import network_of, settings_of
 from toolkit.nlp.hub import no_model
 from toolkit.workloads.text_classification.config import Pretrained as PretrainedConfig
-from toolkit.workloads.text_classification.config import labels_of_head, padding_problem
+from toolkit.workloads.text_classification.config import head_problem, labels_of_head
 
 
 class Pretrained(nn.Module):
@@ -54,7 +54,7 @@ def _load(config: PretrainedConfig, labels: Sequence[str], pad_id: int) -> Any:
             config.path, layers=config.layers, dropout=config.dropout, key="model.layers",
             id2label=names, label2id=codes, pad_token_id=pad_id,
         )  # fmt: skip
-        if problem := padding_problem(settings.to_dict(), config.path):
+        if problem := head_problem(settings.to_dict(), config.path):
             raise DataError(f"{problem}: set model.path to a model such as BERT")
         return network_of(AutoModelForSequenceClassification, config.path, settings)
     except (OSError, ValueError) as error:

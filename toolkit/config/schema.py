@@ -152,7 +152,8 @@ class Optimizer:
     weight_decay: float = option(0.01, minimum=0)
     """sgd and adam add it to the gradient; adamw subtracts it from the weights."""
     no_decay: tuple[str, ...] = option(("bias", "norm"))
-    """Parameters whose name contains one of these have no weight decay. Case does not matter."""
+    """Parameters whose name contains one of these have no weight decay. An entry in lower case
+    matches any case."""
     betas: tuple[float, float] = option((0.9, 0.999), known_as="adam_beta1 adam_beta2")
     """adam, adamw, adamax, nadam, radam: decay rates of the running averages."""
     eps: float = option(1e-8, above=0, known_as="adam_epsilon")

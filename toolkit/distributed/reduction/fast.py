@@ -1,4 +1,4 @@
-"""The sum by DDP: fast, and equal within rounding on any number of processes."""
+"""The sum by DDP: fast; its rounding depends on the number of processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.errors import UserError
 
 
 class FastReduction:
-    """DDP: buckets, overlapped with the last backward pass; equal within rounding on any world.
+    """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world.
 
     On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
     would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing

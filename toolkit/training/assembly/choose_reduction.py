@@ -43,7 +43,7 @@ def choose_reduction(model: nn.Module, experiment: Experiment, task: Task, group
     if not is_power_of_two(group.world.size):
         log.warning(
             "%d processes are not a power of two: the samples are the same as on any other number, "
-            "the weights are equal within rounding, not bit for bit",
+            "but sums are rounded differently, so the weights are not equal bit for bit",
             group.world.size,
         )
     numbers = math.prod(sync_shape(train.micro_batches, task.train_sums))

@@ -41,7 +41,7 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            exempt = any(part.lower() in name.lower() for part in config.no_decay)
+            exempt = any(part in name or part in name.lower() for part in config.no_decay)
             (free if exempt else decayed).append(parameter)
     groups: list[Group] = [
         {"params": decayed, "weight_decay": config.weight_decay},

@@ -30,7 +30,7 @@ class Block(nn.Module):
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
-@pytest.mark.parametrize("entry", ["norm", "LayerNorm.weight"])
+@pytest.mark.parametrize("entry", ["norm", "LayerNorm.weight", "N"])
 def test_parameters_in_no_decay_have_no_weight_decay(kind: str, entry: str) -> None:
     block = Block()
     config = Optimizer(kind=kind, weight_decay=0.1, lr=0.5, no_decay=("bias", entry))

@@ -12,6 +12,7 @@ from slurm.client.topology import scrub
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.folder_trust import check_run
+from toolkit.run.kept_code.code_snapshot import check_kept
 from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.run_dir import RunDir, find_run
 
@@ -46,6 +47,8 @@ def processes(
     command = [sys.executable, "-P", "-m", found or module, str(run.path), request]
     # Before the environment is copied: this adds the run's folder if --trust-folder is given.
     check_run(run)
+    if run.code.exists():
+        check_kept(run)
     environ = scrub()
     # Injected faults are only for training.
     environ.pop("STK_FAULTS", None)

@@ -28,6 +28,7 @@ from toolkit.run.events import note_event
 from toolkit.run.failure.format import format_failure
 from toolkit.run.failure.import_errors import record_import_error
 from toolkit.run.failure.records import first_failure
+from toolkit.run.kept_code.code_snapshot import check_kept
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import exit_process
 from toolkit.system.world import World
@@ -87,6 +88,7 @@ def run_rank(run: RunDir, world: World, stop: JobStop | None = None) -> int:
     kind = load_resolved(run.config).task.kind
     # Imported here: the login node pickles and submits this class without importing torch.
     with record_import_error(run, world):
+        check_kept(run)
         worker = worker_of(kind)
     try:
         outcome = worker(run, world, stop)

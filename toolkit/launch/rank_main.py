@@ -12,6 +12,7 @@ from toolkit.registry import worker_of
 from toolkit.reliability.stop import StopFlag, stop_signals, stop_with_launcher
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.import_errors import record_import_error
+from toolkit.run.kept_code.code_snapshot import check_kept
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
@@ -28,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
     def work() -> int:
         kind = load_resolved(run.config).task.kind
         with record_import_error(run, world):
+            check_kept(run)
             worker = worker_of(kind)
         stop = StopFlag().install(*stop_signals())
         outcome = worker(run, world, stop)

@@ -19,7 +19,7 @@ from slurm.job.stop_signals import JobStop
 from slurm.job.task import TrainJob, run_rank
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
-from toolkit.errors import RunFailed, SchedulerError
+from toolkit.errors import RunFailed, SchedulerError, UserError
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
@@ -68,6 +68,17 @@ def test_finished_rank_exits_with_0(worker: SimpleNamespace, in_job: FakeSlurm, 
     assert [run_rank(run, rank) for rank in RANKS] == [0, 0]
     assert worker.seen == [(run, rank) for rank in RANKS]
     assert not any("requeue" in call for call in in_job.calls("scontrol"))
+
+
+def test_rank_does_not_train_with_the_installed_code_if_the_runs_own_is_lost(
+    worker: SimpleNamespace, in_job: FakeSlurm, run: RunDir
+) -> None:
+    for file in (run.code / "toolkit").rglob("*.py"):
+        file.unlink()
+    with pytest.raises(UserError, match="lost files"):
+        run_rank(run, RANKS[1])
+    assert not worker.seen
+    assert "lost files" in run.failure.read_text()
 
 
 def test_only_rank_0_requeues_and_exits_with_75(

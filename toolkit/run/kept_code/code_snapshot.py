@@ -77,13 +77,28 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     kinds = list(kinds)
     for file, place in code_files(kinds, files):
         (target / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(file, target / place)
+        # With the time of today: a purge of old files would delete a copy that is as old as its source.
+        shutil.copy(file, target / place)
     used = {each.name: each for each in map(installed, kinds)}
     kept = {each.distribution.folder: each.distribution for each in used.values() if each.workload.packages}
     ours = distribution(_DISTRIBUTION)
     for each in {ours.folder: ours, **kept}.values():
         _copy_metadata(each, target, used)
     _restrict_writes(target)
+
+
+def check_kept(run: RunDir) -> None:
+    """Raise UserError if the run's code has lost files: Python would take those of today instead."""
+    first = run.code / "toolkit" / "__init__.py"
+    folders = [each for each in run.code.glob("*/") if each.name != "__pycache__"]
+    lost = [f"{each} is empty" for each in folders if next(_below(each, ""), None) is None]
+    lost += [] if first.is_file() else [f"{first} is gone"]
+    if lost:
+        raise UserError(
+            f"the stored code of {run.run_id} has lost files, as after a purge of old files: {lost[0]}. "
+            "Restore it, or use today's code: continue with --new-code, or remove the folder code of a "
+            "finished run"
+        )
 
 
 def code_files(

@@ -19,7 +19,7 @@ from toolkit.files import crc32, fsync_path
 from toolkit.registry import kept_files
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
-from toolkit.run.kept_code.code_snapshot import CORE, code_files, copy_or_nothing
+from toolkit.run.kept_code.code_snapshot import CORE, check_kept, code_files, copy_or_nothing
 from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
@@ -69,7 +69,6 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     except UserError as error:
         return Edits(why_unknown=str(error))
     kept = set(_names(run.code))
-    # Files of equal size and modification time are equal: a copy keeps both.
     code = str(run.code)
     names = {name for name in kept & today.keys() if not filecmp.cmp(today[name], os.path.join(code, name))}
     names |= kept ^ today.keys()
@@ -103,6 +102,8 @@ def edit_warnings_of_many(
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
         of_one += _lost_links(run)
+        if not run.code.exists() and not begins_anew(run):
+            of_one.append(f"{run.run_id} continues with today's code: {run.code} is gone")
         edits = edits_since(run, experiment)
         if edits.why_unknown:
             of_one.append(
@@ -230,9 +231,11 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Nothing happens if no code was edited. The run must not be live.
 
-    Raises UserError if the user's code is gone, and UntrustedFolder.
+    Raises UserError if the user's code is gone, or files of the code that the run keeps, and UntrustedFolder.
     """
     if not _takes_new_code(run, _of_elsewhere(run, experiment), asked=asked):
+        if run.code.exists():
+            check_kept(run)
         return
     check_run(run)
     edits = edits_since(run, experiment)
@@ -272,7 +275,7 @@ def _renew_work(run: RunDir, new: Path) -> None:
         (_link_to(run.work, target) or target).unlink(missing_ok=True)
         if after.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(after, target)
+            shutil.copy(after, target)
 
 
 def _is_own_output(run: RunDir, name: str, *copies: Path) -> bool:

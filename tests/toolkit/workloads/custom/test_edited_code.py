@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from slurm.api.planning import plan as api_plan
 from slurm.cli import main
 from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
-from toolkit.errors import RunBusy
+from toolkit.errors import RunBusy, UserError
 from toolkit.run.create_run import create_run
 from toolkit.run.events import note_event, read_events
 from toolkit.run.kept_code.edited_code import (
@@ -117,6 +118,30 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
     assert (event.facts["files"], event.facts["step"]) == (["digits.py"], 3)
     assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
+
+
+def test_copy_of_an_old_file_is_not_old(tmp_path: Path) -> None:
+    config = write_digits(tmp_path / "work")
+    os.utime(config.with_name("digits.py"), (0, 0))
+    run = create_run(load(config), tmp_path / "runs")
+    assert (run.code / "project" / "digits.py").stat().st_mtime > config.stat().st_mtime - 60
+
+
+@pytest.mark.parametrize("folder", ["toolkit", "project"])
+def test_run_whose_code_has_lost_files_goes_on_only_with_new_code(
+    begun: Begun, tmp_path: Path, folder: str
+) -> None:
+    run, experiment = begun
+    run.checkpoint(3).mkdir(parents=True)
+    for file in (run.code / folder).rglob("*.py"):
+        file.unlink()
+    with pytest.raises(UserError, match=folder):
+        take_new_code(run, experiment, asked=False)
+    take_new_code(run, experiment, asked=True)
+    assert not edits_since(run, experiment)
+    shutil.rmtree(run.code)
+    (line,) = edit_warnings(run, experiment, new_code=False)
+    assert "today's code" in line
 
 
 def test_link_to_the_code_of_a_sweep_is_replaced_by_a_copy(begun: Begun, tmp_path: Path) -> None:

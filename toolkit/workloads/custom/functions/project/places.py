@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
 #: The folder of the user's files, within the folder of a run's code.
@@ -46,6 +47,12 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
     Raises Unfit without one.
     """
     found = next((path for path in _candidates(module, folders, code) if path.is_file()), None)
+    own = code / PROJECT
+    if own.is_dir() and RunDir(code.parent).config.exists() and not (found and found.is_relative_to(own)):
+        # The named file may have been edited since.
+        problem = f"the run's copy of {module} is gone from {own}"
+        hint = "restore it, or continue with today's code: --new-code"
+        raise Unfit([Problem(problem=problem, hint=hint)])
     if found is None:
         looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
         where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""

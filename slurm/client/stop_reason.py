@@ -83,19 +83,29 @@ def is_back(job: Mapping[str, str], restart: int) -> bool:
     return job.get("JobState", "") in _BACK or (restarts.isdecimal() and int(restarts) > restart)
 
 
-def end_of(job: Mapping[str, str]) -> float | None:
-    """Return the latest end of the job in seconds since 1970; None if it has no limit.
+def end_of(job: Mapping[str, str], told: float | None = None) -> float | None:
+    """Return the end of the job in seconds since 1970; None if it has no limit.
 
-    Slurm prints local time. In the repeated hour after the clock is set back, the later time is taken.
+    Slurm prints local time. In the hour that is repeated when the clock is set back, that means one of two
+    times: `told`, the end that the job was told, if it is one of them, else the later.
     """
     end = parse_time(job.get("EndTime", ""))
-    return None if end is None else end.replace(fold=1).timestamp()
+    if end is None:
+        return None
+    times = (end.timestamp(), end.replace(fold=1).timestamp())
+    return told if told in times else max(times)
+
+
+def told_end(environ: Mapping[str, str]) -> float | None:
+    """Return the end that Slurm told the job at its start, in seconds since 1970; None if it did not."""
+    end = environ.get("SLURM_JOB_END_TIME", "")
+    return float(end) if end.isdecimal() else None
 
 
 def length_s(job: Mapping[str, str]) -> float | None:
     """Return the seconds from the job's start to its end; None if it has no limit."""
     start, end = parse_time(job.get("StartTime", "")), parse_time(job.get("EndTime", ""))
-    return None if start is None or end is None else (end - start).total_seconds()
+    return None if start is None or end is None else end.timestamp() - start.timestamp()
 
 
 def job_target(environ: Mapping[str, str]) -> str:

@@ -22,7 +22,15 @@ from pathlib import Path
 
 from slurm.client import programs
 from slurm.client.hostlist import expand
-from slurm.client.stop_reason import REQUESTED, StopEvidence, end_of, is_array_task, is_back, length_s
+from slurm.client.stop_reason import (
+    REQUESTED,
+    StopEvidence,
+    end_of,
+    is_array_task,
+    is_back,
+    length_s,
+    told_end,
+)
 from slurm.config.resources import Resources
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
 from slurm.job.stop_signals import margin_s
@@ -191,7 +199,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     # A requeued task of an array has left such a host: Slurm was told, and not the resources.
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
     avoids = not has_left and without_hosts(resources, hosts) != resources
-    is_ending = in_place and _is_ending(run, facts)
+    is_ending = in_place and _is_ending(run, facts, told_end(job.environ))
     if in_place and not avoids and not is_ending and step.attempt is not None:
         # A step without a record of its attempt is requeued instead: it could not be counted here.
         this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
@@ -204,9 +212,9 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     return Outcome(f"starting again: {decision.why}")
 
 
-def _is_ending(run: RunDir, facts: Mapping[str, str]) -> bool:
+def _is_ending(run: RunDir, facts: Mapping[str, str], told: float | None) -> bool:
     """Whether the job ends before another attempt in it could make a step and save, as far as is known."""
-    if (end := end_of(facts)) is None:
+    if (end := end_of(facts, told)) is None:
         return False
     # An attempt that crashed has recorded no duration of a save itself.
     saves = (save.work_s for save in save_events(run) if save.work_s is not None)

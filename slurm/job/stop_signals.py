@@ -24,6 +24,7 @@ from slurm.client.stop_reason import (
     job_target,
     length_s,
     restarts_before,
+    told_end,
 )
 from slurm.job.time_budget import Budget, budgets_of_job, too_short
 from slurm.status.submissions import last_resources
@@ -65,8 +66,7 @@ class JobWatch:
         self._job = job_target(environ)
         self._restart = restarts_before(environ)
         self.signal_s = 0
-        end = environ.get("SLURM_JOB_END_TIME", "")
-        self._end = float(end) if end.isdecimal() else None
+        self._end = told_end(environ)
         self._answer: _Answer | None = None
         self._budgets: list[Budget] | None = None
         self._near_since: float | None = None
@@ -130,7 +130,7 @@ class JobWatch:
         answer = self._answer
         if answer is None and now - self._asked > _ASK_AGAIN_S:
             self.ask()
-        end = self._end if answer is None else end_of(answer.job)
+        end = self._end if answer is None else end_of(answer.job, self._end)
         length = None if answer is None else length_s(answer.job)
         if end is None or end - now > margin_s(lead_s, length):
             self._near_since = None

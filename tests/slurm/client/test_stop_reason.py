@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -104,6 +106,26 @@ def test_a_job_is_back_once_it_waits_or_its_restart_is_counted() -> None:
 def test_end_is_known_only_with_a_time_limit() -> None:
     assert (end_of(record()), length_s(record())) == (after(300), 300)
     assert (end_of(record(EndTime="Unknown")), length_s(record(EndTime="Unknown"))) == (None, None)
+
+
+@pytest.fixture
+def central_europe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("central_europe")
+def test_end_in_the_hour_that_is_repeated_is_the_one_that_slurm_told_the_job() -> None:
+    job = record(StartTime="2026-10-24T22:30:00", EndTime="2026-10-25T02:30:00")
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC).timestamp()
+    assert end_of(job, told=first) == first
+    assert end_of(job, told=first + 3600) == first + 3600
+    # The limit was raised since.
+    assert end_of(job, told=first - 7200) == first + 3600
+    assert length_s(record(StartTime="2026-10-24T22:30:00", EndTime="2026-10-25T03:30:00")) == 6 * 3600
 
 
 @pytest.mark.parametrize(

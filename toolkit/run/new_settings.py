@@ -15,7 +15,7 @@ from toolkit.config.serialize import section_yaml
 from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
 
-_SECTIONS = ("train", "checkpoint")
+_SECTIONS = ("train", "checkpoint", "data")
 
 
 class _Change(NamedTuple):

@@ -21,13 +21,16 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def test_run_that_continues_takes_changed_settings(run: RunDir, tmp_path: Path) -> None:
-    changed = tiny(tmp_path, "checkpoint.keep=5", "train.hang_timeout_s=900")
+    before, room = load_resolved(run.config).data.prepared_dir, tmp_path / "room"
+    changed = tiny(tmp_path, "checkpoint.keep=5", "train.hang_timeout_s=900", f"data.prepared_dir={room}")
     assert [*setting_messages([(run, changed)])] == [
-        f"{run.run_id} continues with train.hang_timeout_s=900.0 (was 300.0), checkpoint.keep=5 (was 2)"
+        f"{run.run_id} continues with train.hang_timeout_s=900.0 (was 300.0), checkpoint.keep=5 (was 2), "
+        f"data.prepared_dir={room} (was {before})"
     ]
     take_new_settings(run, changed)
     stored = load_resolved(run.config)
     assert (stored.checkpoint.keep, stored.train.hang_timeout_s) == (5, 900.0)
+    assert stored.data.prepared_dir == str(room)
     assert create_run(changed, run.path.parent) == run
     assert [*setting_messages([(run, changed)])] == []
 

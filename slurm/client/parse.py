@@ -25,7 +25,7 @@ _JOB_FIELDS = (
 #: For `squeue --Format`; the name comes last because it is free text.
 JOB_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
 
-_ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "NodeList")
+_ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Start", "NodeList", "JobName")
 #: For `sacct --format`.
 ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
 
@@ -86,10 +86,9 @@ class Accounted:
     raw_id: str
     state: str
     exit_code: str
-    submitted: datetime | None
     started: datetime | None
-    ended: datetime | None
     hosts: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +215,9 @@ def parse_accounting(text: str) -> list[Accounted]:
             raw_id=fields["JobIDRaw"],
             state=fields["State"],
             exit_code=fields["ExitCode"],
-            submitted=parse_time(fields["Submit"]),
             started=parse_time(fields["Start"]),
-            ended=parse_time(fields["End"]),
             hosts="" if fields["NodeList"] == "None assigned" else fields["NodeList"],
+            name=fields["JobName"],
         )
         for fields in records(text, _ACCOUNTING_FIELDS)
     ]

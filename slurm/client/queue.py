@@ -109,7 +109,8 @@ class JobState:
     started      local time; the expected start while it waits
     raw_id       its number, which an array task has too; of a heterogeneous job that of the leader
     depends      the jobs that it waits for, as Slurm writes them
-    work_dir, name   empty if only accounting has the job
+    work_dir     empty if only accounting has the job
+    name         the job's name
     """
 
     state: State
@@ -211,6 +212,7 @@ def from_accounting(starts: list[Accounted]) -> JobState:
         hosts=last.hosts,
         started=last.started,
         raw_id=last.raw_id,
+        name=last.name,
     )
 
 

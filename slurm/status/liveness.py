@@ -75,9 +75,14 @@ def is_of_another(submission: Submission, work_dir: str, name: str, run: RunDir)
     """Whether the job with this directory and name only has the number of a run's job.
 
     A controller may have begun its numbers again, or the folder may be a copy of the job's. If the folder was
-    moved while its job waits or runs, the job has its name, and no run is in the job's directory.
+    moved while its job waits or runs, the job has its name, and no run is in the job's directory. Accounting
+    tells only the name.
     """
-    if not work_dir or submission.is_script or works_for(work_dir, submission.job_id, run):
+    if submission.is_script:
+        return False
+    if not work_dir:
+        return name not in ("", submission.name)
+    if works_for(work_dir, submission.job_id, run):
         return False
     others = [_inode(RunDir(Path(place))) for place in _folders(work_dir, submission.job_id)]
     return name != submission.name or any(other not in (None, _inode(run)) for other in others)

@@ -154,11 +154,12 @@ def test_a_host_without_gres_and_features_has_none() -> None:
 
 def test_accounting_has_a_record_for_each_start_of_a_job() -> None:
     text = (
-        "7|7|REQUEUED|0:0|2026-11-21T10:00:00|2026-11-21T10:00:01|2026-11-21T10:05:00|n1\n"
-        "7|7|CANCELLED by 1000|0:15|2026-11-21T10:05:00|Unknown|Unknown|None assigned\n"
+        "7|7|REQUEUED|0:0|2026-11-21T10:00:01|n1|mine.0\n"
+        "7|7|CANCELLED by 1000|0:15|Unknown|None assigned|mine.0\n"
     )
     first, last = parse_accounting(text.replace("|", SEPARATOR))
-    assert (first.state, first.ended, first.hosts) == ("REQUEUED", datetime(2026, 11, 21, 10, 5), "n1")
+    assert (first.state, first.hosts, first.name) == ("REQUEUED", "n1", "mine.0")
+    assert first.started == datetime(2026, 11, 21, 10, 0, 1)
     assert (last.state, last.exit_code, last.started, last.hosts) == ("CANCELLED by 1000", "0:15", None, "")
 
 

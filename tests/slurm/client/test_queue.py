@@ -16,14 +16,7 @@ from toolkit.errors import SlurmUnavailable
 SQUEUE = (Path(__file__).parents[1] / "support" / "recorded" / "squeue.txt").read_text()
 JOB = next(job for job in parse_jobs(SQUEUE) if job.job_id == "114")
 START = Accounted(
-    job_id="1",
-    raw_id="1",
-    state="COMPLETED",
-    exit_code="0:0",
-    submitted=None,
-    started=None,
-    ended=None,
-    hosts="n1",
+    job_id="1", raw_id="1", state="COMPLETED", exit_code="0:0", started=None, hosts="n1", name="mine.0"
 )
 
 
@@ -145,9 +138,7 @@ def test_accounting_reason_names_the_cancelling_user_or_the_exit_code() -> None:
 
 def _sacct(*rows: tuple[str, str, str]) -> str:
     """Answer of sacct: (id, own number, state) of each start."""
-    return "".join(
-        SEPARATOR.join((*row, "0:0", "Unknown", "Unknown", "Unknown", "n1")) + "\n" for row in rows
-    )
+    return "".join(SEPARATOR.join((*row, "0:0", "Unknown", "n1", "mine.0")) + "\n" for row in rows)
 
 
 def test_jobs_known_to_the_controller_are_polled_with_one_call(stubs: Stubs) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from slurm.client.queue import JobState
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, record
@@ -126,6 +127,19 @@ def test_result_overrides_the_state_in_slurm(fake: FakeSlurm, run: RunDir, slurm
     fake.add("101", state=slurm_state)
     write_json(run.result, RESULT)
     assert state(run).state == "finished"
+
+
+@pytest.mark.parametrize("name, expected", [("tiny-0123abcd.0", "failed"), ("theirs", "cancelled")])
+def test_job_that_accounting_has_under_another_name_is_not_the_runs(
+    run: RunDir, name: str, expected: str
+) -> None:
+    """A controller that has lost its state begins its numbers again."""
+    submitted(run)
+    started(run)
+    ended(run, why="time_limit")
+    job = JobState(state="failed", slurm_state="OUT_OF_MEMORY", name=name)
+    (row,) = status([run], ask=lambda ids: dict.fromkeys(ids, job))
+    assert row.state == expected
 
 
 def test_failure_of_an_earlier_attempt_does_not_hide_a_requeued_job(fake: FakeSlurm, run: RunDir) -> None:

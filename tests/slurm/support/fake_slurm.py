@@ -215,7 +215,7 @@ class FakeSlurm:
             "user": "me",
             "partition": "main",
             "work_dir": "",
-            "name": "job",
+            "name": "",
         }
         self._write("jobs.json", json.dumps([*self.jobs, usual | facts]))
 

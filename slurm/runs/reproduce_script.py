@@ -17,7 +17,9 @@ from packaging.version import InvalidVersion, Version
 
 from slurm.submission.batch.folder_guard import LINES
 from toolkit.checkpoint.paths import newest_manifest
-from toolkit.config import load, load_resolved, run_id, to_plain
+from toolkit.config import load_resolved, run_id, to_plain
+from toolkit.config.checking.validate import check_into
+from toolkit.config.composition import compose
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import require_secrets
@@ -59,7 +61,7 @@ new=$STK_EXPERIMENT_DIR/@NAME@
 export STK_EXPERIMENT_DIR PYTHONPATH=@CODE@
 unset STK_CONFIG_DIR STK_FAULTS
 
-fail() { echo "error: $1" >&2; exit 2; }
+fail() { echo "error: $*" >&2; exit 2; }
 stk() { "$python" -P -m slurm "$@"; }
 
 [ -f "$config" ] || fail "$config is gone: the run cannot be repeated without its folder"
@@ -74,7 +76,8 @@ cd "$run"
 answer=$(stk plan "$config" --json)
 identity=$("$python" -c 'import json, sys; print(json.loads(sys.argv[1])["identity"])' "$answer")
 expected=@IDENTITY@
-[ "$identity" = "$expected" ] || fail "$config makes $identity, expected $expected: it was edited"
+[ "$identity" = "$expected" ] || fail "$config makes $identity, expected $expected: it was edited, or" \
+    "the version of stk that the run keeps cannot repeat it"
 
 action=${1:-submit}
 [ "$#" = 0 ] || shift
@@ -150,7 +153,10 @@ def _check_folder(run: RunDir, experiment: Experiment) -> None:
     # The stored config has literal texts, but an experiment file is composed: references are resolved.
     require_secrets(to_plain(experiment))
     with suppress(ConfigError):
-        if identity(load(run.config)) == identity(experiment):
+        faults = compose.file_faults(run.config)
+        # As stored: the user's file may be gone, and the run has its own copy.
+        composed = check_into(compose.gather(run.config, (), None, faults), faults, is_stored=True)
+        if identity(composed) == identity(experiment):
             return
     raise UserError(
         f"{run.config} has texts with another meaning in an experiment file (such as ${{…}}): a script "

@@ -71,11 +71,16 @@ def test_no_prepared_data_are_missed_when_the_run_is_repeated(finished: Project)
 
 
 def test_script_that_repeats_the_run_makes_the_same_experiment(finished: Project, tmp_path: Path) -> None:
-    """It plans with the run's own code, which has a copy of the file."""
-    (tmp_path / "repeat.sh").write_text(script(gather(finished.run)))
-    command = ["bash", "repeat.sh", "plan"]
-    environ = {"PATH": os.defpath, "HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    """It plans with the run's own code, which has a copy of the file: the user's file may be gone."""
+    file = finished.folder / "digits.py"
+    file.rename(tmp_path / "moved.py")
+    try:
+        (tmp_path / "repeat.sh").write_text(script(gather(finished.run)))
+        command = ["bash", "repeat.sh", "plan"]
+        environ = {"PATH": os.defpath, "HOME": str(tmp_path)}
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    finally:
+        (tmp_path / "moved.py").rename(file)
     assert done.returncode == 0, done.stderr
     assert finished.run.run_id in done.stdout
 

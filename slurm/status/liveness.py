@@ -53,15 +53,13 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
 
     try:
         process = psutil.Process(submission.pid)
-        is_old_enough = process.create_time() <= submission.time + 1
-        # The words of a launcher from `slurm.submission.submit`, also of one that waits for another run.
+        # The words of a launcher from `slurm.submission.submit`, also of one that waits for another run. Its
+        # time of creation does not count: psutil adds that of the boot, which changes with the clock.
         words = process.cmdline()
-        if not is_old_enough or not {"-m", "toolkit.launch"} <= set(words):
-            return False
         # The folder may be a link.
-        if os.path.realpath(run.path) not in map(os.path.realpath, words):
-            return False
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
+        folders = map(os.path.realpath, filter(os.path.isabs, words))
+        is_launcher = {"-m", "toolkit.launch"} <= set(words) and os.path.realpath(run.path) in folders
+        return is_launcher and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):
         return False
 

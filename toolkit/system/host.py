@@ -24,6 +24,6 @@ def boot() -> str:
 def is_here(host: object, boot_then: object) -> bool:
     """Whether a process that wrote this host name and this boot ran on this machine.
 
-    The name alone is enough, even after a reboot: locks and start times show that the process is gone.
+    The name alone is enough, even after a reboot: locks and command lines show that the process is gone.
     """
     return host == socket.gethostname() or (boot() != "" and boot_then == boot())

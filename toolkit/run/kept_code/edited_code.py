@@ -27,6 +27,8 @@ from toolkit.system.output.few import few
 #: The event of a run that continues with new code; `files` have changed, `step` is its last saved step.
 NEW_CODE = "new_code"
 
+#: The name of the toolkit's own files, which are many, in messages and events.
+_TOOLKIT = "slurm-toolkit itself"
 #: Maximum number of files that a message names.
 _NAMED = 5
 
@@ -55,8 +57,7 @@ class Edits:
 
     def __str__(self) -> str:
         """The user's files by name, such as `digits.py, model.py and slurm-toolkit itself`."""
-        core = "slurm-toolkit itself" if self.core else ""
-        return " and ".join(filter(None, [few(self.own, _NAMED), core]))
+        return " and ".join(filter(None, [few(self.own, _NAMED), _TOOLKIT if self.core else ""]))
 
 
 def edits_since(run: RunDir, experiment: Experiment) -> Edits:
@@ -258,7 +259,8 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
             old.unlink()
         shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(new, ignore_errors=True)
-    note_event(run, NEW_CODE, files=[*edits.own, *edits.core], step=max(run.checkpoint_steps(), default=0))
+    files = [*edits.own, *([_TOOLKIT] if edits.core else [])]
+    note_event(run, NEW_CODE, files=files, step=max(run.checkpoint_steps(), default=0))
 
 
 def _renew_work(run: RunDir, new: Path) -> None:

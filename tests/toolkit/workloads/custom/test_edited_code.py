@@ -111,12 +111,13 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     run, experiment = begun
     run.checkpoint(3).mkdir(parents=True)
     edit(tmp_path, "digits.py")
+    (run.code / "toolkit" / "task.py").write_text("# of before\n")
     take_new_code(run, experiment, asked=False)
     assert edits_since(run, experiment)
     take_new_code(run, experiment, asked=True)
     assert not edits_since(run, experiment)
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
-    assert (event.facts["files"], event.facts["step"]) == (["digits.py"], 3)
+    assert (event.facts["files"], event.facts["step"]) == (["digits.py", "slurm-toolkit itself"], 3)
     assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
 
 

@@ -13,6 +13,7 @@ from slurm.status import numbers, phrases
 from slurm.status.dependency import waits_for, why_not_begun
 from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
 from slurm.status.run_files import Folder, wants_gpus
+from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.events import last_events
 from toolkit.run.failure.classes import NO_PROGRESS
@@ -217,6 +218,9 @@ def _of_failure(failure: FailureRecord) -> RunState:
 def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
     """Return the state of a run that saved and exited, and was not started again."""
     why = str(end.why)
+    if why == Outcome.FINISHED.value:
+        gone = f"{folder.run.result} is gone, although the run has finished; stk resume makes it again"
+        return RunState(state="cancelled", doing="its result is gone", reason=gone)
     after = "" if end.last_step is None else f" after step {end.last_step}"
     reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
     return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)

@@ -270,6 +270,15 @@ def test_state_of_a_purged_job_comes_from_its_folder(run: RunDir) -> None:
     assert state_of(run, UNKNOWN).state == "finished"
 
 
+def test_finished_run_whose_result_was_deleted_is_not_said_to_be_stopped(run: RunDir) -> None:
+    started(run)
+    ended(run, why="finished")
+    found = state_of(run, UNKNOWN)
+    assert (found.state, found.is_live) == ("cancelled", False)
+    assert "stopped" not in found.doing + found.reason
+    assert str(run.result) in found.reason
+
+
 @pytest.mark.parametrize("saved, since", [([], "step 0:"), ([7], "step 7,"), ([7, 10], None)])
 def test_stopped_run_says_which_step_it_continues_from(
     run: RunDir, saved: list[int], since: str | None

@@ -147,8 +147,9 @@ def _check_identity(folder: Path, manifest: Mapping[str, Any], identity: Identit
     odd = [what for key, what in _CHANGED.items() if manifest.get(key) != getattr(identity, key)]
     if odd:
         raise OtherIdentity(
-            f"{folder} was saved for {' and '.join(odd)}: undo what has changed since, or continue from it "
-            "anyway with stk resume --force"
+            f"{folder} was saved for {' and '.join(odd)}: undo what has changed since (it may be the "
+            "version of slurm-toolkit), or continue from it anyway with stk resume --force. With other data, "
+            "the rest of the epoch then has some samples twice and lacks others"
         )
 
 

@@ -29,6 +29,8 @@ NEW_CODE = "new_code"
 
 #: The name of the toolkit's own files, which are many, in messages and events.
 _TOOLKIT = "slurm-toolkit itself"
+#: After it, if the run has checkpoints.
+_MAY_REFUSE = ", which may refuse the earlier checkpoints (`stk resume --force` uses them)"
 #: Maximum number of files that a message names.
 _NAMED = 5
 
@@ -113,7 +115,8 @@ def edit_warnings_of_many(
             )
         if edits:
             is_new = _takes_new_code(run, elsewhere, asked=new_code)
-            found.setdefault((str(edits), is_new), []).append(run.run_id)
+            may_refuse = _MAY_REFUSE if is_new and edits.core and not begins_anew(run) else ""
+            found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
     return [*of_code, *of_one, *(setting_messages(runs) if takes_settings else ())]

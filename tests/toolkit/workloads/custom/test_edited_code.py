@@ -114,6 +114,7 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     (run.code / "toolkit" / "task.py").write_text("# of before\n")
     take_new_code(run, experiment, asked=False)
     assert edits_since(run, experiment)
+    assert "--force" in edit_warnings(run, experiment, new_code=True)[0]
     take_new_code(run, experiment, asked=True)
     assert not edits_since(run, experiment)
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)

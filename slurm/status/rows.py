@@ -138,7 +138,7 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     metrics = flat_metrics(document)
     step = whole(document.get("step")) or 0
     total_steps = step if folder.result else whole(document.get("total_steps"))
-    main, value = main_metric(metrics) or (None, None)
+    main, value = main_metric(document) or (None, None)
     last = folder.last_attempt
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)

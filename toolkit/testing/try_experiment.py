@@ -158,7 +158,7 @@ def learnt_by_heart(experiment: Experiment, task: Task) -> str:
     """Train on a few samples with the experiment's optimizer; report how far their loss fell.
 
     Raises AssertionError if it did not fall below half, with greater learning rates as well; _CannotSay
-    without a loss above 0.
+    for a loss below 0.
     """
     best = ""
     for times in _RATES:
@@ -181,8 +181,8 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
     optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
     batch = contract.batch_of(task, contract.few(task))
     first = last = _mean(task.loss(model, batch))
-    if first <= 0:
-        raise _CannotSay(f"expected a loss above 0, found {first:.4g}: no share of it shows learning")
+    if first < 0:
+        raise _CannotSay(f"the loss is {first:.4g}: no share of a loss below 0 shows learning")
     began, steps = time.monotonic(), 0
     while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
         optimizer.zero_grad()

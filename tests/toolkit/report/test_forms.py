@@ -75,6 +75,12 @@ def test_a_page_folds_adjacent_sections_together_and_escapes_every_text() -> Non
     assert not found.tags & {"b", "script"}
 
 
+def test_a_page_wraps_long_values_and_aligns_numbers() -> None:
+    cells = table("Keys", ["key", "a", "b"], [["run", "python train.py " * 4, "7"]])
+    html = page(Document(title="two", state="", facts=(), sections=(Section(title="", blocks=(cells,)),)))
+    assert ('class="label">python' in html, 'class="number">7<' in html) == (True, True)
+
+
 def test_markdown_leaves_out_folded_sections() -> None:
     text = markdown(DOCUMENT)
     assert "| **\\<b\\>\\|\\[red\\]" in text

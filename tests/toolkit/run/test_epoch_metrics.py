@@ -18,7 +18,7 @@ def test_training_metrics_are_averaged_and_the_last_validation_is_taken() -> Non
     first, second = by_epoch(
         [
             line("train", 10, 0.5, loss=1.0, accuracy=0.5),
-            line("validation", 10, 0.5, loss=0.9),
+            line("validation", 10, 0.5, loss=0.9, accuracy=0.4),
             line("train", 20, 1.0, loss=0.6, accuracy=0.7),
             line("validation", 20, 1.0, loss=0.8),
             line("train", 40, 2.0, loss=0.2),
@@ -27,7 +27,7 @@ def test_training_metrics_are_averaged_and_the_last_validation_is_taken() -> Non
     )
     assert (first.epoch, second.epoch) == (1, 2)
     assert first.training == {"loss": pytest.approx(0.8), "accuracy": pytest.approx(0.6)}
-    assert first.validation == {"loss": 0.8}
+    assert first.validation == {"loss": 0.8, "accuracy": 0.4}
     assert (second.training, second.validation) == ({"loss": 0.2}, {})
 
 
@@ -76,8 +76,9 @@ def test_a_rounding_error_at_the_end_of_an_epoch_starts_no_new_epoch() -> None:
 
 
 def test_a_mean_of_values_that_are_not_all_finite_is_unknown() -> None:
+    begin = line("train", 0, 0.0, lr=None)
     whole = line("train", 1, 0.5, loss=0.3, accuracy=0.9, lr=0.1, note="x")
-    (epoch,) = by_epoch([whole, line("train", 2, 1.0, loss=None, accuracy=math.nan, note="y")])
+    (epoch,) = by_epoch([begin, whole, line("train", 2, 1.0, loss=None, accuracy=math.nan, note="y")])
     assert epoch.training == pytest.approx({"loss": math.nan, "accuracy": math.nan, "lr": 0.1}, nan_ok=True)
 
 

@@ -22,7 +22,7 @@ class Epoch:
     """One pass over the training set, counted from 1.
 
     training    means of its lines, weighted by count, or by steps if a line has no count
-    validation  scores of the last evaluation in it; empty if there was none
+    validation  the last score of each metric in it; empty without an evaluation
 
     NaN stands for a score that is not finite, and for the mean of values that are not all finite.
     """
@@ -55,7 +55,10 @@ def by_epoch(lines: Iterable[Mapping[str, Any]]) -> tuple[Epoch, ...]:
         if line.get("split") in splits and line.get("epoch") is not None and "step" in line:
             splits[line["split"]][line["step"]] = line
     training = _means(splits["train"])
-    validation = {_epoch(line): _numbers(line) for _, line in sorted(splits["validation"].items())}
+    validation: dict[int, dict[str, float]] = {}
+    for _, scored in sorted(splits["validation"].items()):
+        epoch = _epoch(scored)
+        validation[epoch] = validation.get(epoch, {}) | _numbers(scored)
     return tuple(
         Epoch(epoch=epoch, training=training.get(epoch, {}), validation=validation.get(epoch, {}))
         for epoch in sorted({*training, *validation})
@@ -84,11 +87,12 @@ def _mean(lines: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, float]:
     has_counts = all(number(line.get(COUNT)) is not None for line, _ in lines)
     totals: dict[str, tuple[float, float]] = {}
     for line, steps in lines:
-        weight = line[COUNT] if has_counts else steps
+        if not (weight := line[COUNT] if has_counts else steps):
+            continue
         for name, value in _numbers(line).items():
             total, weights = totals.get(name, (0.0, 0.0))
             totals[name] = (total + value * weight, weights + weight)
-    return {name: total / weights for name, (total, weights) in totals.items() if weights}
+    return {name: total / weights for name, (total, weights) in totals.items()}
 
 
 def _epoch(line: Mapping[str, Any]) -> int:

@@ -16,29 +16,32 @@ _VALIDATION = "validation_"
 
 def flat_metrics(document: Mapping[str, Any]) -> dict[str, float]:
     """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary."""
-    flat: dict[str, float] = {}
+    return {name: value for name, value in _flat(document).items() if number(value) is not None}
+
+
+def _flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     found = document.get("metrics")
     for name, value in found.items() if isinstance(found, dict) else ():
-        if isinstance(value, dict):
-            flat.update(
-                {f"{name}_{inner}": each for inner, each in value.items() if number(each) is not None}
-            )
-        elif number(value) is not None:
-            flat[name] = value
+        is_split = isinstance(value, dict)
+        flat |= {f"{name}_{inner}": value[inner] for inner in value} if is_split else {name: value}
     return flat
 
 
 def headline(metrics: Mapping[str, float]) -> float | None:
     """The value of the validation's main metric; None before the first validation."""
-    found = main_metric(metrics)
+    found = main_metric({"metrics": metrics})
     return None if found is None else found[1]
 
 
-def main_metric(metrics: Mapping[str, float]) -> tuple[str, float] | None:
-    """Name and value of the validation's main metric; the name lacks the split's prefix."""
-    names = (name.removeprefix(_VALIDATION) for name in metrics if name.startswith(_VALIDATION))
-    found = main_name(names)
-    return None if found is None else (found, metrics[_VALIDATION + found])
+def main_metric(document: Mapping[str, Any]) -> tuple[str, float | None] | None:
+    """Name and value of the validation's main metric, of the metrics in a document; None without one.
+
+    The name lacks the split's prefix. The value is None if it is not finite.
+    """
+    flat = _flat(document)
+    found = main_name(name.removeprefix(_VALIDATION) for name in flat if name.startswith(_VALIDATION))
+    return None if found is None else (found, number(flat[_VALIDATION + found]))
 
 
 def main_name(names: Iterable[str]) -> str | None:

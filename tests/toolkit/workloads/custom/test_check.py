@@ -92,9 +92,12 @@ def test_model_that_ignores_its_inputs_fails_to_learn(found: Found) -> None:
     assert checks["overfits a batch"].is_good is False
 
 
-def test_model_with_a_loss_below_0_is_not_said_to_learn(found: Found) -> None:
-    """Half of such a loss is above it."""
-    assert found('return {"loss": model(x).mean(1) - 5}')["overfits a batch"].is_good is None
+@pytest.mark.parametrize("change, is_good", [("- 5", None), ("* 0", False)])
+def test_model_with_a_loss_of_0_or_less_is_not_said_to_learn(
+    change: str, is_good: bool | None, found: Found
+) -> None:
+    """Half of a loss below 0 is above it."""
+    assert found(f'return {{"loss": model(x).mean(1) {change}}}')["overfits a batch"].is_good is is_good
 
 
 def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from toolkit.config import load_resolved, load_to_run
 from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, RunBusy, StkError, UserError
 from toolkit.files import write_atomic
-from toolkit.run.folder_trust import check_folder
+from toolkit.run.folder_trust import check_folder, refuse_colon
 from toolkit.run.kept_code.edited_code import (
     begins_anew,
     edit_warnings_of_many,
@@ -93,7 +93,11 @@ def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[
 
 
 def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
-    """Record a sweep before its runs are started, so that `to_resume` finds runs that never began."""
+    """Record a sweep before its runs are started, so that `to_resume` finds runs that never began.
+
+    Raises UserError, before anything is written, for a folder whose runs could not use their own code.
+    """
+    refuse_colon(folder.path)
     write_record(folder, record)
     keep_for_later(folder, [one for one in runs if one.now is None])
 

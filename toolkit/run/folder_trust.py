@@ -76,12 +76,18 @@ def python_path(run: RunDir, inherited: str | None) -> str:
     Raises UntrustedFolder, and UserError if the folder's path has a colon.
     """
     check_run(run)
-    if os.pathsep in str(run.code):
-        raise UserError(
-            f"the run folder {str(run.path)!r} holds {os.pathsep!r}: it separates folders in PYTHONPATH, so "
-            "the run's own code would not be found. STK_EXPERIMENT_DIR chooses another place."
-        )
+    refuse_colon(run.path)
     return os.pathsep.join(filter(None, [str(run.code), inherited]))
+
+
+def refuse_colon(folder: Path) -> None:
+    """Raise UserError if the path of the folder of a run or a sweep has a colon."""
+    if os.pathsep in str(folder):
+        raise UserError(
+            f"the folder {str(folder)!r} holds {os.pathsep!r}: it separates folders in PYTHONPATH, so the "
+            "run's own code would not be found. Move the folder to a place without one; for a new run, "
+            "STK_EXPERIMENT_DIR chooses another place."
+        )
 
 
 def _is_trusted(folder: Path) -> bool:

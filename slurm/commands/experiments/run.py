@@ -40,6 +40,7 @@ from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, fill_run, run_of
 from toolkit.run.failure.format import format_failure
+from toolkit.run.folder_trust import refuse_colon
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
@@ -136,14 +137,14 @@ def _run_here(
     experiment: Experiment, parent: Path, arguments: Namespace, machines: Machines, environ: Mapping[str, str]
 ) -> int:
     target = run_of(experiment, parent)
-    old = None
     # Several machines may share the folder: only the first one checks it, or sets it aside.
-    if machines.node == 0:
-        if target.result.exists() and not arguments.fresh:
-            warn(change_warnings(target, experiment, new_code=False))
-            print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
-            return _show_result(target, arguments.json)
-        old = _check_or_archive(target, experiment, arguments)
+    if machines.node == 0 and target.result.exists() and not arguments.fresh:
+        warn(change_warnings(target, experiment, new_code=False))
+        print(f"{target.run_id} has finished already (--fresh starts anew)", file=sys.stderr)
+        return _show_result(target, arguments.json)
+    # Before a folder is made or set aside.
+    refuse_colon(target.path)
+    old = _check_or_archive(target, experiment, arguments) if machines.node == 0 else None
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     is_new = fill_run(target, experiment) or old is not None

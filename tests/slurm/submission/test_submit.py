@@ -204,11 +204,20 @@ def test_folder_name_and_option_that_no_script_can_hold_are_refused(
 
 def test_folder_with_a_colon_is_refused_without_slurm(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would split its name in PYTHONPATH, and import the code of today."""
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(user.root / "12:00"))
-    for words in (["submit", user.config, "--cluster", "local"], ["run", user.config]):
-        answer = user.stk(*words)
+    parent = user.root / "12:00"
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(parent))
+    run = create_run(user.experiment(), parent)
+    write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
+    here = ["--cluster", "local"]
+    for command, *words in (
+        ["submit", "seed=2", *here], ["submit", "--fresh", *here], ["run", "seed=2"], ["run", "--fresh"],
+        ["sweep", "seed=2,3", *here],
+    ):  # fmt: skip
+        answer = user.stk(command, user.config, *words)
         assert answer.code == 2
         assert "holds ':': it separates folders in PYTHONPATH" in answer.err
+        assert run.result.exists()
+        assert [each.name for each in parent.iterdir() if each.name != "old"] == [run.run_id]
 
 
 def test_a_plan_of_the_next_submission_has_the_next_name(user: User, fake: FakeSlurm) -> None:

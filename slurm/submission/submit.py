@@ -209,7 +209,8 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
                 create_run(experiment, parent)
             yield run
         except (StkError, OSError) as error:
-            if is_new and not run.submissions.exists() and not run.intent.exists():
+            # Another command may train the run, without this lock, or have submitted it.
+            if is_new and not any(each.exists() for each in (run.submissions, run.intent, run.alive)):
                 take_back(run, old, afterwards)
             if isinstance(error, OSError):
                 may_have_job = run.intent.exists() or len(submissions(run)) > known

@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from slurm.commands.experiments import run as command
 from slurm.status.submissions import record
+from slurm.submission import submit
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User
@@ -103,6 +104,28 @@ def test_refused_command_leaves_the_folder_to_the_command_that_uses_it(
         monkeypatch.setattr(command, "_launch", refused)
         assert user.stk("run", user.config).code == 2
     assert user.run().config.exists()
+    assert user.run().code.exists()
+
+
+@pytest.mark.parametrize("fresh", [[], ["--fresh"]])
+def test_refused_submission_leaves_the_folder_to_the_command_that_trains(
+    user: User, monkeypatch: pytest.MonkeyPatch, fresh: list[str]
+) -> None:
+    """The other command begins just when the submission has made the folder, and needs no lock for it."""
+    if fresh:
+        create_run(user.experiment(), user.experiments)
+    resolve = submit.resolve_if_possible
+    with ExitStack() as stack:
+
+        def trained(run: RunDir, **given: bool) -> None:
+            if "must_know" in given:
+                stack.enter_context(FileLock(run.alive))
+            resolve(run, **given)
+
+        monkeypatch.setattr(submit, "resolve_if_possible", trained)
+        answer = user.stk("submit", user.config, "--cluster", "local", *fresh)
+        assert (answer.code, "cannot be started twice" in answer.err) == (2, True)
+        assert user.run().alive.exists()
     assert user.run().code.exists()
 
 

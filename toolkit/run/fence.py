@@ -113,14 +113,16 @@ def _is_silent(run: RunDir, patience_s: float) -> bool:
     """Whether the newest attempt keeps the lock, but the heartbeat of its rank 0 has stopped."""
     from filelock import FileLock, Timeout
 
-    file = run.heartbeat(read_object(run.fence).get("nonce", ""), 0)
+    fence = read_object(run.fence)
+    file = run.heartbeat(fence.get("nonce", ""), 0)
     heartbeat = read_object(file)
     if not heartbeat or time.time() - float(heartbeat["time"]) <= patience_s:
         return False
     # The clock of its host may be behind: a live one writes its heartbeat again.
     with suppress(Timeout), FileLock(run.alive, timeout=patience_s):
         return False
-    return read_object(file) == heartbeat
+    # Another job may have replaced it meanwhile.
+    return read_object(file) == heartbeat and read_object(run.fence) == fence
 
 
 def _take(run: RunDir) -> FileLock:

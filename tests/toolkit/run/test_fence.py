@@ -6,8 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -213,11 +212,32 @@ def test_live_job_of_a_host_whose_clock_is_behind_is_not_replaced(run: RunDir) -
         refused = thread.submit(second)
         for number in count(1):
             beat(number)
-            with suppress(TimeoutError):
-                with pytest.raises(RunBusy):
-                    refused.result(timeout=0.05)
+            if wait([refused], timeout=0.05).done:
                 break
+        with pytest.raises(RunBusy):
+            refused.result()
     assert not is_fenced(run, "first")
+
+
+def test_job_that_has_just_replaced_a_frozen_one_is_not_replaced(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raise_fence(run, "first", job="12")
+    run.heartbeat("first", 0).parent.mkdir()
+    write_json(run.heartbeat("first", 0), {"time": time.time() - 60})
+
+    class Waiting(FileLock):
+        """While the third job waits, the second one takes over."""
+
+        def acquire(self, *args: Any, **options: Any) -> Any:
+            raise_fence(run, "second", job="13")
+            return super().acquire(*args, **options)
+
+    with FileLock(run.alive):
+        monkeypatch.setattr("filelock.FileLock", Waiting)
+        with pytest.raises(RunBusy), hold_run(run, start("third", job="14"), 0.1):
+            pass
+    assert not is_fenced(run, "second")
 
 
 # -- real processes

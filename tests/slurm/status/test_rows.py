@@ -256,10 +256,16 @@ def test_a_launcher_is_told_by_its_host_whatever_the_clock_says(
         assert is_launcher_alive(run, local(process.pid, **facts)) == is_alive
 
 
-def test_a_launcher_is_found_through_a_link_to_the_folder(run: RunDir) -> None:
+def test_a_launcher_is_found_through_a_link_and_from_a_deleted_folder(
+    run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link = RunDir(run.path.with_name("link"))
     link.path.symlink_to(run.path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
     with launching(link) as process:
+        monkeypatch.chdir(gone)
+        gone.rmdir()
         assert is_launcher_alive(run, local(process.pid))
 
 

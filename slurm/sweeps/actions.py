@@ -80,7 +80,9 @@ def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[
         raise
     except BaseException:
         made = [
-            one.run for one in runs if one.run.intent.exists() or (one.now is None and one.run.path.exists())
+            one.run
+            for one in runs
+            if one.run.intent.exists() or (one.now is None and one.run.submissions.exists())
         ]
         if made or read_arrays(folder) != arrays:
             raise

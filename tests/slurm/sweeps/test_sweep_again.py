@@ -116,6 +116,7 @@ def test_a_run_that_another_command_starts_meanwhile_is_left_to_it(
     assert other.code.exists()
     assert not other.submissions.exists()
     assert len(user.runs) == (1 if code else 3)
+    assert folder(user).record.exists() == (code == 0)
 
 
 def test_a_refused_change_leaves_the_sweep_as_it_was(user: User, fake: FakeSlurm) -> None:

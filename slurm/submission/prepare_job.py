@@ -20,7 +20,7 @@ from slurm.submission.submit_job import make_submitit, sbatch, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import make_like_parent, write_atomic
-from toolkit.run.create_run import create_run, run_of
+from toolkit.run.create_run import cannot_write, create_run, run_of
 from toolkit.run.run_dir import RunDir
 
 #: The folder next to the runs that has a folder for each preparation.
@@ -100,7 +100,10 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
     plan = PreparePlan(experiment=experiment, run=target, number=len(submissions(target)))
     str(plan)
     preflight(plan.resources)
-    make_like_parent(parent)
+    try:
+        make_like_parent(parent)
+    except OSError as error:
+        raise cannot_write(target, error) from error
     with run_folder(experiment, parent, fresh=False) as folder:
         resolve_if_possible(folder, must_know=True)
         if (live := _live(folder)) is not None:

@@ -130,6 +130,13 @@ def test_refused_preparation_leaves_nothing(user: User, fake: FakeSlurm) -> None
     assert "Invalid account" in answer.err
 
 
+def test_folder_of_runs_that_cannot_be_made_is_reported(user: User, fake: FakeSlurm) -> None:
+    user.experiments.touch()
+    answer = user.stk("prepare", user.config, "--cluster", "slurm")
+    assert (answer.code, fake.jobs) == (2, [])
+    assert "STK_EXPERIMENT_DIR" in answer.err
+
+
 def test_cpus_option_requires_cluster_slurm(user: User) -> None:
     answer = user.stk("prepare", user.config, "--cpus", "2")
     assert answer.code == 2

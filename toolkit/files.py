@@ -38,9 +38,11 @@ def make_like_parent(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir()
         around = folder.parent.stat()
-        # Without the setgid bit it has the user's own group, which may have other members.
-        if folder.stat().st_gid == around.st_gid:
-            folder.chmod(stat.S_IMODE(around.st_mode))
+        mode = stat.S_IMODE(around.st_mode)
+        if folder.stat().st_gid != around.st_gid:
+            # Without the setgid bit it has the user's own group, whose members are others there.
+            mode = mode & ~(stat.S_ISGID | stat.S_IRWXG) | (mode & stat.S_IRWXO) << 3
+        folder.chmod(mode)
 
 
 def write_quickly(path: Path, data: bytes | str) -> None:

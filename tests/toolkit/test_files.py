@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import stat
 import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from toolkit.files import (
     append_json_line,
     crc32,
     create_once,
+    make_like_parent,
     open_atomic,
     read_json,
     read_json_lines,
@@ -231,3 +233,14 @@ def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_is_written(t
         pytest.fail("it was opened")
     assert caught.value.filename == str(tmp_path / "results")
     assert names(tmp_path) == ["results"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to a group of others")
+@pytest.mark.parametrize("around, expected", [(0o1777, 0o1777), (0o775, 0o755), (0o770, 0o700)])
+def test_folder_of_another_group_opens_to_it_what_is_open_to_all(
+    tmp_path: Path, around: int, expected: int
+) -> None:
+    os.chown(tmp_path, -1, 4711)
+    tmp_path.chmod(around)
+    make_like_parent(tmp_path / "old")
+    assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == expected

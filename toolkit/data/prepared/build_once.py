@@ -151,8 +151,9 @@ def _temporaries(path: Path) -> list[Path]:
 
 
 def _holder(path: Path) -> str:
-    """Return the process that builds the folder now, from the temporary name."""
-    for temporary in _temporaries(path):
+    """Return the process that builds the folder now, from the temporary name with the newest sign of life."""
+    with suppress(FileNotFoundError, ValueError):
+        temporary = max(_temporaries(path), key=lambda each: each.stat().st_mtime)
         pid, _, host = temporary.name.removeprefix(f".{path.name}.").removesuffix(".tmp").partition(".")
         return f"process {pid} on {host}"
     return "another process"

@@ -61,6 +61,9 @@ def test_a_waiting_process_does_not_time_out_while_the_builder_is_alive(
 def test_waiting_for_a_builder_without_heartbeats_fails(tmp_path: Path) -> None:
     path = tmp_path / "set"
     (tmp_path / ".set.4711.node7.tmp").mkdir()
+    left = tmp_path / ".set.12.node3.tmp"
+    left.mkdir()
+    os.utime(left, (1, 1))
     with (
         FileLock(tmp_path / ".set.lock"),
         pytest.raises(DataError, match="process 4711 on node7 is making, without a sign of life"),

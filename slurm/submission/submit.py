@@ -86,7 +86,8 @@ def submit(
     awaits     a run that must finish first
 
     Raises RunBusy if the run is live, SlurmRefused with all known limits before anything is written,
-    SchedulerError otherwise. The new folder of a refused run is removed again.
+    SchedulerError otherwise. The new folder of a refused run is removed again, unless it cannot be locked or
+    another command uses it.
     """
     target = run_of(experiment, parent)
     # The cluster may have changed since a run finished.
@@ -221,8 +222,10 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
 def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
     """Remove a run's new folder; bring back the one that `--fresh` has set aside, if there is one.
 
-    afterwards   closed when the caller has released its lock in the folder: NFS keeps the folder of a file
-                 that is open, so the new folder must first make room
+    On NFS a folder with a file that is open stays: if none is brought back, an empty one is left.
+
+    afterwards   closed when the caller has released its lock in the folder, whose file is open until then;
+                 the new folder must first make room
     """
     if old is None:
         shutil.rmtree(run.path, ignore_errors=True)

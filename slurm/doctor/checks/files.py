@@ -32,7 +32,11 @@ _NEEDED = {
         "there are no hard links",
         "it is not known which process was first: keep runs elsewhere",
     ),
-    "symlinks": (NOTE, "there are no symbolic links", "old checkpoints are not deleted"),
+    "symlinks": (
+        NOTE,
+        "there are no symbolic links",
+        "`best` and `last` of checkpoints are missing, and old checkpoints are not deleted",
+    ),
     "flock": (
         PROBLEM,
         "locks do not hold (flock)",

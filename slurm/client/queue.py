@@ -202,6 +202,8 @@ def from_accounting(starts: list[Accounted]) -> JobState:
     recorded: unknown.
     """
     last = starts[-1]
+    # The number may have been that of another job before.
+    starts = [each for each in starts if each.name == last.name]
     word = _word(last.state)
     state: State = "failed" if word in INTERRUPTED else STATES.get(word, "unknown")
     return JobState(

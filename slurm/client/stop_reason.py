@@ -105,7 +105,10 @@ def told_end(environ: Mapping[str, str]) -> float | None:
 def length_s(job: Mapping[str, str]) -> float | None:
     """Return the seconds from the job's start to its end; None if it has no limit."""
     start, end = parse_time(job.get("StartTime", "")), parse_time(job.get("EndTime", ""))
-    return None if start is None or end is None else end.timestamp() - start.timestamp()
+    if start is None or end is None:
+        return None
+    seconds = end.timestamp() - start.timestamp()
+    return seconds if seconds > 0 else end.replace(fold=1).timestamp() - start.timestamp()
 
 
 def job_target(environ: Mapping[str, str]) -> str:

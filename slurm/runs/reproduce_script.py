@@ -28,6 +28,7 @@ from toolkit.files import read_json
 from toolkit.precheck.changes import replaced_models
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.kept_code.code_snapshot import check_kept
 from toolkit.run.kept_code.edited_code import executed
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.few import few
@@ -145,11 +146,12 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
 
 
 def _check_folder(run: RunDir, experiment: Experiment) -> None:
-    """Raise UserError unless the folder's config makes this run, and its code exists."""
+    """Raise UserError unless the folder's config makes this run, and its code is complete."""
     if run_id(experiment) != run.run_id:
         raise UserError(f"the folder {run.path} is of the run {run_id(experiment)}: rename it to this id")
     if not (run.code / "slurm").is_dir():
         raise UserError(f"{run.code} is gone: without its own code the run cannot be repeated")
+    check_kept(run)
     # The stored config has literal texts, but an experiment file is composed: references are resolved.
     require_secrets(to_plain(experiment))
     with suppress(ConfigError):

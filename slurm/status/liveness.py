@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,9 @@ def is_launcher_alive(run: RunDir, submission: Submission) -> bool:
         process = psutil.Process(submission.pid)
         # The words of a launcher from `slurm.submission.submit`, also of one that waits for another run. Its
         # time of creation does not count: psutil adds that of the boot, which changes with the clock.
-        words = process.cmdline()
+        folders = (place for word, place in pairwise(process.cmdline()) if word == "toolkit.launch")
         # The folder may be a link.
-        folders = map(os.path.realpath, filter(os.path.isabs, words))
-        is_launcher = {"-m", "toolkit.launch"} <= set(words) and os.path.realpath(run.path) in folders
+        is_launcher = os.path.realpath(run.path) in map(os.path.realpath, folders)
         return is_launcher and bool(process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError):
         return False

@@ -220,6 +220,7 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
     why = str(end.why)
     if why == Outcome.FINISHED.value:
         gone = f"{folder.run.result} is gone, although the run has finished; stk resume makes it again"
+        gone += since(folder.run, end)
         return RunState(state="cancelled", doing="its result is gone", reason=gone)
     after = "" if end.last_step is None else f" after step {end.last_step}"
     reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it{since(folder.run, end)}"

@@ -22,6 +22,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, RunBusy, StkError, UserError
 from toolkit.files import write_atomic
 from toolkit.run.folder_trust import check_folder, refuse_colon
+from toolkit.run.kept_code.code_snapshot import LostCode
 from toolkit.run.kept_code.edited_code import (
     begins_anew,
     edit_warnings_of_many,
@@ -122,9 +123,13 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
         with exclusively(one.run):
             resolve_if_possible(one.run)
             if not _was_started(one):
-                if warnings:
-                    take_new_code(one.run, one.experiment, asked=asked)
-                take_new_settings(one.run, one.experiment)
+                try:
+                    if warnings:
+                        take_new_code(one.run, one.experiment, asked=asked)
+                    take_new_settings(one.run, one.experiment)
+                except LostCode:
+                    # A warning has said so. The run itself refuses to train, and the others go on.
+                    continue
     live = sum(one.now is not None and one.now.is_live for one in known)
     if asked and live:
         warnings.append(

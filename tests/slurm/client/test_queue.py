@@ -128,7 +128,9 @@ def test_a_held_job_says_who_releases_it(reason: str, advice: str) -> None:
 )
 def test_last_accounting_record_maps_to_a_job_state(words: list[str], state: str) -> None:
     found = from_accounting([replace(START, state=word) for word in words])
-    assert (found.state, found.restarts) == (state, len(words) - 1)
+    assert (found.state, found.restarts, found.name) == (state, len(words) - 1, "mine.0")
+    others = [replace(START, name="other"), *(replace(START, state=word) for word in words)]
+    assert from_accounting(others) == found
 
 
 def test_accounting_reason_names_the_cancelling_user_or_the_exit_code() -> None:

@@ -126,6 +126,7 @@ def test_end_in_the_hour_that_is_repeated_is_the_one_that_slurm_told_the_job() -
     # The limit was raised since.
     assert end_of(job, told=first - 7200) == first + 3600
     assert length_s(record(StartTime="2026-10-24T22:30:00", EndTime="2026-10-25T03:30:00")) == 6 * 3600
+    assert length_s(record(StartTime="2026-10-25T02:50:00", EndTime="2026-10-25T02:10:00")) == 20 * 60
 
 
 @pytest.mark.parametrize(

@@ -215,9 +215,9 @@ def local(pid: int, **facts: Any) -> Submission:
 
 
 @contextmanager
-def launching(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
+def launching(run: RunDir, *awaits: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process with the command line of a run's launcher, that waits for the end of its input."""
-    words = ["-m", "toolkit.launch", str(run.path), "1"]
+    words = ["-m", *awaits, "toolkit.launch", str(run.path), "1"]
     # Right after Popen the kernel may not show its command line yet.
     code = "import sys; print(flush=True); sys.stdin.read()"
     process = subprocess.Popen(
@@ -270,8 +270,10 @@ def test_a_launcher_is_found_through_a_link_and_from_a_deleted_folder(
 
 
 def test_a_process_that_launches_something_else_is_not_the_launcher(run: RunDir) -> None:
-    with launching(RunDir(run.path.with_name("another"))) as process:
+    another = RunDir(run.path.with_name("another"))
+    with launching(another, "slurm.submission.follow", str(run.path), str(another.path)) as process:
         assert not is_launcher_alive(run, local(process.pid))
+        assert is_launcher_alive(another, local(process.pid))
     assert not is_launcher_alive(run, local(os.getpid()))
 
 

@@ -87,14 +87,18 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     _restrict_writes(target)
 
 
+class LostCode(UserError):
+    """A run's code lacks files."""
+
+
 def check_kept(run: RunDir) -> None:
-    """Raise UserError if the run's code has lost files: Python would take those of today instead."""
-    first = run.code / "toolkit" / "__init__.py"
+    """Raise LostCode if the run's code has lost files: Python would take those of today instead."""
     folders = [each for each in run.code.glob("*/") if each.name != "__pycache__"]
     lost = [f"{each} is empty" for each in folders if next(_below(each, ""), None) is None]
-    lost += [] if first.is_file() else [f"{first} is gone"]
+    firsts = [run.code / name / "__init__.py" for name in ("slurm", "toolkit")]
+    lost += [f"{each} is gone" for each in firsts if not each.is_file()]
     if lost:
-        raise UserError(
+        raise LostCode(
             f"the stored code of {run.run_id} has lost files, as after a purge of old files: {lost[0]}. "
             "Restore it, or use today's code: continue with --new-code, or remove the folder code of a "
             "finished run"

@@ -19,7 +19,7 @@ from toolkit.files import crc32, fsync_path
 from toolkit.registry import kept_files
 from toolkit.run.events import note_event, read_events
 from toolkit.run.folder_trust import check_run
-from toolkit.run.kept_code.code_snapshot import CORE, check_kept, code_files, copy_or_nothing
+from toolkit.run.kept_code.code_snapshot import CORE, LostCode, check_kept, code_files, copy_or_nothing
 from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
@@ -101,21 +101,31 @@ def edit_warnings_of_many(
     """Return the messages of several runs that continue, also with new settings: one line for equal ones."""
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
+    copies: dict[object, Edits] = {}
     runs = list(runs)
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
         of_one += _lost_links(run)
+        is_new = _takes_new_code(run, elsewhere, asked=new_code)
         if not run.code.exists() and not begins_anew(run):
             of_one.append(f"{run.run_id} continues with today's code: {run.code} is gone")
-        edits = edits_since(run, experiment)
+        elif run.code.exists() and not is_new:
+            try:
+                check_kept(run)
+            except LostCode as error:
+                of_one.append(str(error))
+                continue
+        # The files of a copy are compared once, although the runs of an array share it by hard links.
+        if (copy := _copy_id(run)) not in copies:
+            copies[copy] = edits_since(run, experiment)
+        edits = copies[copy]
         if edits.why_unknown:
             of_one.append(
                 f"{run.run_id} continues with its stored code, which cannot be compared with today's: "
                 f"{edits.why_unknown}"
             )
         if edits:
-            is_new = _takes_new_code(run, elsewhere, asked=new_code)
-            may_refuse = _MAY_REFUSE if is_new and edits.core and not begins_anew(run) else ""
+            may_refuse = _MAY_REFUSE if is_new and edits.core and run.checkpoint_steps() else ""
             found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
@@ -123,10 +133,7 @@ def edit_warnings_of_many(
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
-    """Messages about runs that stay as they are, where others of their sweep begin with today's code.
-
-    The files of a copy are compared once, although the runs of an array share it by hard links.
-    """
+    """Messages about runs that stay as they are, where others of their sweep begin with today's code."""
     found: dict[str, list[str]] = {}
     copies: dict[object, Edits] = {}
     for run, experiment in runs:
@@ -235,7 +242,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Nothing happens if no code was edited. The run must not be live.
 
-    Raises UserError if the user's code is gone, or files of the code that the run keeps, and UntrustedFolder.
+    Raises UserError if the user's code is gone, LostCode if the run's own is, and UntrustedFolder.
     """
     if not _takes_new_code(run, _of_elsewhere(run, experiment), asked=asked):
         if run.code.exists():

@@ -29,7 +29,7 @@ from toolkit.run.kept_code.edited_code import (
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.workloads.custom.command.code import LARGEST_FILE, make_work_folder
-from toolkit.workloads.custom.functions.user_code import UserCode
+from toolkit.workloads.custom.functions.user_code import UserCode, prediction_fault
 
 from .own_digits import write_digits
 
@@ -144,6 +144,12 @@ def test_run_whose_code_has_lost_files_goes_on_only_with_new_code(
     shutil.rmtree(run.code)
     (line,) = edit_warnings(run, experiment, new_code=False)
     assert "today's code" in line
+
+
+def test_lost_copy_of_the_users_file_is_not_replaced_by_the_file_of_today(begun: Begun) -> None:
+    run, experiment = begun
+    (run.code / "project" / "digits.py").unlink()
+    assert "copy of" in prediction_fault(experiment, run.path)
 
 
 def test_link_to_the_code_of_a_sweep_is_replaced_by_a_copy(begun: Begun, tmp_path: Path) -> None:

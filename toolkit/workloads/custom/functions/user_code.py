@@ -17,7 +17,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.functions.project.places import is_file, locate, root_of
+from toolkit.workloads.custom.functions.project.places import CODE, PROJECT, is_file, locate, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, Functions, read_functions
 from toolkit.workloads.custom.functions.sections import FunctionsTask
@@ -89,11 +89,20 @@ class UserCode:
 
 def _read(task: FunctionsTask, code: Path | None) -> tuple[Path, Functions]:
     """Return the file of a task section and the functions in it. Raises UserError."""
+    code = code or CODE
     try:
-        path = locate(task.module, [task.code_folder], *[code] if code else [])
-        return path, read_functions(path, task.class_name)
+        path = locate(task.module, [task.code_folder], code)
+        functions = read_functions(path, task.class_name)
     except (Unfit, OSError) as error:
         raise UserError(f"the task {task.module} cannot be used: {error}") from error
+    own = code / PROJECT
+    if own.is_dir() and RunDir(code.parent).config.exists() and not path.is_relative_to(own):
+        # The named file may have been edited since.
+        raise UserError(
+            f"the run's copy of {task.module} is gone from {own}: restore it, or use today's code (continue "
+            "with --new-code, or remove the folder code of a finished run)"
+        )
+    return path, functions
 
 
 def prediction_fault(experiment: Any, folder: Path) -> str:

@@ -9,13 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
 #: The folder of the user's files, within the folder of a run's code.
 PROJECT = "project"
 #: The folder that contains this package: a run's copy of the code, or an installation.
-_CODE = Path(__file__).resolve().parents[5]
+CODE = Path(__file__).resolve().parents[5]
 
 #: The packages of this project, and all its modules. They may be in the same folder as the user's file.
 _OUR_PACKAGES = ("toolkit", "slurm")
@@ -39,7 +38,7 @@ def is_file(module: str) -> bool:
     return module.endswith(".py")
 
 
-def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
+def locate(module: str, folders: Sequence[Path], code: Path = CODE) -> Path:
     """Find the file of a module: first the copy in a run's code, then the named file.
 
     folders   the folders that a file name may be relative to
@@ -47,12 +46,6 @@ def locate(module: str, folders: Sequence[Path], code: Path = _CODE) -> Path:
     Raises Unfit without one.
     """
     found = next((path for path in _candidates(module, folders, code) if path.is_file()), None)
-    own = code / PROJECT
-    if own.is_dir() and RunDir(code.parent).config.exists() and not (found and found.is_relative_to(own)):
-        # The named file may have been edited since.
-        problem = f"the run's copy of {module} is gone from {own}"
-        hint = "restore it, or continue with today's code: --new-code"
-        raise Unfit([Problem(problem=problem, hint=hint)])
     if found is None:
         looked = ", ".join(dict.fromkeys(str(folder.absolute()) for folder in folders))
         where = f", looked in {looked}" if not Path(module).expanduser().is_absolute() else ""
@@ -112,7 +105,7 @@ def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterat
 
 
 def _has(package: str, name: str) -> bool:
-    return (_CODE / package / name).is_dir() or (_CODE / package / f"{name}.py").is_file()
+    return (CODE / package / name).is_dir() or (CODE / package / f"{name}.py").is_file()
 
 
 def _as_module(path: Path) -> str:

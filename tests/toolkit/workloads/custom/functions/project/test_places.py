@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
 from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
@@ -51,23 +50,6 @@ def test_a_module_is_found_without_being_imported(project: Path) -> None:
     (project / "pack/inner/__init__.py").touch()
     assert root_of("pack.inner", locate("pack.inner", [project])) == project
     assert locate("json.decoder", [project]).name == "decoder.py"
-
-
-@pytest.mark.parametrize(
-    "module, kept", [("digits.py", "digits.py"), ("pack.inner.deep", "pack/inner/deep.py")]
-)
-def test_a_run_that_has_lost_its_copy_does_not_take_the_named_file(
-    project: Path, tmp_path: Path, module: str, kept: str
-) -> None:
-    run = RunDir(tmp_path / "run")
-    copy = run.code / "project" / kept
-    copy.parent.mkdir(parents=True)
-    run.config.touch()
-    copy.touch()
-    assert locate(module, [project], run.code) == copy
-    copy.unlink()
-    with pytest.raises(Unfit, match="copy of"):
-        locate(module, [project], run.code)
 
 
 def test_file_that_shadows_a_standard_module_is_refused(project: Path) -> None:

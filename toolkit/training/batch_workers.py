@@ -238,7 +238,6 @@ class _Maker(Dataset[Any]):
             batch = _make_batch(self._task, request, torch.device("cpu"))
             if not self._is_checked:
                 _check_sendable(batch, request.split)
-                _check_socket()
                 self._is_checked = True
             return batch
         except Exception as error:
@@ -248,15 +247,21 @@ class _Maker(Dataset[Any]):
 class _Trial(ForkingPickler):
     """Pickles no tensor that torch can send: that would copy it to shared memory."""
 
+    has_tensor = False
+
     def persistent_id(self, obj: Any) -> str | None:
         # Torch refuses to send one that a gradient would flow through.
-        return "tensor" if isinstance(obj, torch.Tensor) and obj.is_leaf else None
+        if isinstance(obj, torch.Tensor) and obj.is_leaf:
+            self.has_tensor = True
+            return "tensor"
+        return None
 
 
 def _check_sendable(batch: Any, split: str) -> None:
     """Raise UserError if a batch cannot be pickled: the queue would drop it, and the rank wait for it."""
+    trial = _Trial(io.BytesIO())
     try:
-        _Trial(io.BytesIO()).dump(batch)
+        trial.dump(batch)
     except MemoryError:
         raise
     except Exception as error:
@@ -264,6 +269,8 @@ def _check_sendable(batch: Any, split: str) -> None:
             f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
             "set train.workers=0"
         ) from error
+    if trial.has_tensor:
+        _check_socket()
 
 
 def _check_socket() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
+import re
 import select
 import signal
 import sys
@@ -136,14 +138,25 @@ def test_a_batch_that_cannot_be_sent_is_refused_by_its_type(
         next(make_batches(task, _requests(), CPU, 1))
 
 
-def test_a_temporary_folder_with_a_path_too_long_for_a_socket_is_named(
+class Tensors(Numbers):
+    """A tensor in each batch."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        return {"of": torch.as_tensor(indices)}
+
+
+@pytest.mark.skipif(
+    hasattr(multiprocessing.util, "_get_base_temp_dir"), reason="this Python puts its sockets elsewhere"
+)
+def test_a_temporary_folder_with_a_path_too_long_for_a_socket_is_refused_only_for_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    with pytest.raises(UserError, match=rf"{folder} \(TMPDIR\): AF_UNIX path too long"):
-        next(make_batches(Numbers(), _requests(), CPU, 1))
+    assert list(make_batches(Numbers(), _requests(), CPU, 1))
+    with pytest.raises(UserError, match=rf"{re.escape(str(folder))} \(TMPDIR\): AF_UNIX path too long"):
+        next(make_batches(Tensors(), _requests(), CPU, 1))
 
 
 class Slow(Numbers):

@@ -37,15 +37,16 @@ SAME_NAME = (
     "exclusive",
 )
 
-#: Options of the plugin pyxis, which many clusters with GPUs have.
-_PYXIS = (
+#: Options of Slurm's own containers, and of the plugin pyxis, which many clusters with GPUs have.
+_CONTAINERS = (
+    "container", "container-id",
     "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
     "container-mount-home", "container-mounts", "container-name", "container-readonly",
     "container-remap-root", "container-save", "container-workdir", "container-writable",
     "no-container-entrypoint", "no-container-entrypoint-log", "no-container-mount-home",
     "no-container-remap-root",
 )  # fmt: skip
-_CONTAINER = (
+_NO_CONTAINER = (
     "the batch script would run in the container, which has no srun. Start the container in a command of "
     "your own: `stk submit -- apptainer exec IMAGE python train.py`"
 )
@@ -80,21 +81,21 @@ OURS = {
     "export-file": "the ranks get the script's environment; resources.environment sets a variable",
     "output": "the logs are in the run's folder, where `stk logs` finds them",
     "error": "the logs are in the run's folder, where `stk logs` finds them",
-    **dict.fromkeys(_PYXIS, _CONTAINER),
+    **dict.fromkeys(_CONTAINERS, _NO_CONTAINER),
     # If an option were given twice, the plan might use another value than the job.
     **{name.replace("_", "-"): f"use resources.{name}" for name in SAME_NAME},
 }
 
 #: All other options: of `sbatch --help` and the manual of 22.05, and new ones until 26.05.
 OTHERS = (
-    "acctg-freq", "batch", "bb", "bbf", "begin", "container", "contiguous", "core-spec", "cores-per-socket",
+    "acctg-freq", "batch", "bb", "bbf", "begin", "contiguous", "core-spec", "cores-per-socket",
     "cpu-freq", "cpus-per-gpu", "deadline", "delay-boot", "distribution", "extra-node-info", "get-user-env",
     "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-socket", "gres-flags", "hint", "hold", "ignore-pbs",
     "input", "kill-on-invalid-dep", "mcs-label", "mem-bind", "mincpus", "network", "nice", "no-kill",
     "nodefile", "ntasks-per-core", "ntasks-per-socket", "overcommit", "oversubscribe", "power", "prefer",
     "priority", "profile", "propagate", "reboot", "sockets-per-node", "spread-job", "switches",
     "thread-spec", "threads-per-core", "time-min", "tmp", "uid", "use-min-nodes", "verbose",
-    "wait-all-nodes", "wckey", "consolidate-segments", "container-id", "container-type", "extra",
+    "wait-all-nodes", "wckey", "consolidate-segments", "container-type", "extra",
     "mem-update", "oom-kill-step", "resv-ports", "segment", "spread-segments", "stepmgr", "tres-bind",
     "tres-per-task",
 )  # fmt: skip
@@ -137,6 +138,8 @@ def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterat
         elif option in OTHERS:
             if not {key, option} & set(resources.sbatch):
                 yield f"{variable} is {value!r} and is not used: set resources.sbatch.{option}"
+        elif option in _CONTAINERS:
+            yield f"{variable} is {value!r} and is not used: {_NO_CONTAINER}"
         else:
             yield f"{variable} is {value!r} and is not used: the experiment and the run set that"
     for variable in environ.keys() & {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}:

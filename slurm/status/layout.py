@@ -114,7 +114,8 @@ def console_for_tables() -> Console:
 
 def _is_limited(console: Console) -> bool:
     # Rich takes a file for a terminal if FORCE_COLOR is set.
-    return console.file.isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    is_on_terminal = console.is_terminal and console.file.isatty()
+    return is_on_terminal or os.environ.get("COLUMNS", "").isdecimal()
 
 
 def show(rows: Sequence[RunStatus]) -> None:

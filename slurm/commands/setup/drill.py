@@ -80,8 +80,10 @@ def _shown(report: Report, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.live import Live
 
+    from toolkit.training.output.progress_display import is_on_terminal
+
     console = Console()
-    if not console.is_terminal:
+    if not is_on_terminal(console):
         try:
             yield lambda what: print(f"… {what}", file=sys.stderr, flush=True)
         finally:

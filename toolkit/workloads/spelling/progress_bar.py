@@ -9,6 +9,8 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from toolkit.training.output.progress_display import is_on_terminal
+
 
 @contextmanager
 def progress_bar(
@@ -20,7 +22,8 @@ def progress_bar(
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn(count))
-    times, is_hidden = (TimeElapsedColumn(), TimeRemainingColumn()), not (is_shown and console.is_terminal)
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    is_hidden = not (is_shown and is_on_terminal(console))
     with Progress(
         *columns, *times, console=console, transient=True, disable=is_hidden, expand=True
     ) as progress:

@@ -94,6 +94,8 @@ def test_rank_0_has_lines_or_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     live = choose_display(is_main=True)
     live.stop()
     assert type(live) is BarDisplay
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    assert type(choose_display(is_main=True)) is LogDisplay
 
 
 def test_logged_display_writes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
 from toolkit.system.output.json_text import json_text
+from toolkit.training.output.progress_display import is_on_terminal
 from toolkit.workloads.spelling.benchmarks.make import tasks_of, write_benchmark
 from toolkit.workloads.spelling.data.noise.misspellings import (
     Misspellings,
@@ -148,7 +149,7 @@ def _texts(paths: Sequence[Path]) -> Iterator[str]:
 def _open_with_bar(path: Path) -> AbstractContextManager[BinaryIO]:
     """Open a file; on a terminal, a progress bar shows how much has been read."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not is_on_terminal(console):
         return open(path, "rb")
     from rich import progress
 

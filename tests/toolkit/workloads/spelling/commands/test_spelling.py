@@ -22,7 +22,9 @@ def texts(user: User) -> User:
 WORDS = ("the", "and", "their", "which", "river", "about", "north", "council", "sold", "lost", "mill")
 
 
-def test_words_are_counted_and_dictionaries_are_merged(texts: User) -> None:
+def test_words_are_counted_and_dictionaries_are_merged(texts: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Gives a file colours, but no progress bar.
+    monkeypatch.setenv("FORCE_COLOR", "1")
     answer = texts.stk("spelling", "dictionary", "a.txt", "--text", "texts.txt", "--top", "20")
     assert (answer.code, answer.err) == (0, "")
     counted = read_dictionary(texts.root / "a.txt")

@@ -249,6 +249,9 @@ def _show_result(target: RunDir, as_json: bool) -> int:
         # A failure of the report does not fail the run.
         if target.report_html.exists():
             print(f"report  {target.report_html}")
+        else:
+            hint = f"`stk report {target.run_id}` writes it, or says why it cannot"
+            print(f"there is no {target.report_html}; {hint}", file=sys.stderr)
     return 0
 
 

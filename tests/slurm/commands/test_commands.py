@@ -144,6 +144,9 @@ def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
 def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
     run = finished.run(*LONG)
     run.report_html.unlink()
+    told = finished.stk("run", finished.config, *LONG)
+    assert f"stk report {run.run_id}" in told.err
+    assert "report  " not in told.out
     answer = finished.stk("report", "tiny")
     assert answer.code == 0
     assert "macro F1" in answer.out

@@ -52,8 +52,7 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     except OSError as error:
         if error.filename is not None:
             name = clean(os.fsdecode(error.filename))
-        elif error.errno == errno.ENOENT:
-            # Only os.getcwd() does not name what it lacks.
+        elif error.errno == errno.ENOENT and _is_directory_gone():
             name = "the working directory was deleted"
         elif error.errno in _DISK:
             name = "a file cannot be read or written"
@@ -66,6 +65,14 @@ def _exit_code(argv: Sequence[str] | None, output: CommandOutput) -> int:
     print(f"error: {output.failure}; the work of the command itself is done", file=sys.stderr)
     # A successful `stk run` stays successful, even if its output could not be written.
     return code if code or command == "run" else output.failure.exit_code
+
+
+def _is_directory_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, int]:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import main
+from slurm.commands.runs import status
 from tests.mounts import read_only
 from tests.slurm.support.user import CONFIG, User, reviews
 from toolkit import registry
@@ -240,6 +242,19 @@ def test_deleted_working_directory_is_reported(user: User, monkeypatch: pytest.M
     answer = user.stk("status")
     monkeypatch.chdir(user.root)
     check_refusal(answer.code, answer.out, answer.err, ["the working directory"])
+
+
+def test_another_error_that_names_no_file_is_not_taken_for_a_deleted_directory(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(arguments: argparse.Namespace) -> int:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect("missing")
+        return 0
+
+    monkeypatch.setattr(status, "run", run)
+    with pytest.raises(FileNotFoundError):
+        user.stk("status")
 
 
 def test_an_edited_run_is_not_continued(user: User) -> None:

@@ -346,10 +346,13 @@ def test_the_final_report_states_how_the_last_attempt_ended(new_run: RunDir) -> 
     append_json_line(
         new_run.attempts, {"attempt": 0, "time_end": START_S + 60, "last_step": 30, "why": "preempted"}
     )
-    first, last = summarize(new_run, {"state": "finished", "step": 69}).attempts
+    final = summarize(new_run, {"state": "finished", "step": 69})
+    first, last = final.attempts
     assert (first.last_step, first.why) == (30, "preempted")
     assert (last.first_step, last.last_step, last.why) == (30, 69, "finished")
     assert last.time_end is not None
+    # Its time, and with it the goodput, is counted up to the same end.
+    assert final.attempt_usage[-1].time.end == pytest.approx(last.time_end, abs=60)
     # Read later, attempts.jsonl alone tells: this one was killed.
     assert summarize(new_run).attempts[-1].why is None
 

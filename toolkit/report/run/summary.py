@@ -88,7 +88,9 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     times = [moment for moment in known if moment is not None and moment < _NO_DATE]
     train = curves.get("train", {})
     resources = _resources(run, config)
-    attempt_usage = _attempt_usage(run, config, resources, max(times, default=0.0))
+    # The attempt that writes the final report lasts until now.
+    now = time.time() if is_ending else max(times, default=0.0)
+    attempt_usage = _attempt_usage(run, config, resources, now)
     epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
     scores = _scores(result, placed, training)

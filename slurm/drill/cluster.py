@@ -120,8 +120,8 @@ class ClusterDrill:
         interruptions = [
             Interruption(what="asked to stop (scancel --signal=TERM)", act=_signal("TERM")),
             Interruption(what="requeued (scontrol requeue)", act=programs.requeue),
-            # Not SIGKILL, with which scancel ends the whole job; SIGHUP also kills a rank at once.
-            Interruption(what="all ranks killed (SIGHUP)", act=_signal("HUP"), is_graceful=False),
+            # Not SIGKILL, with which scancel ends the whole job; nothing catches SIGALRM.
+            Interruption(what="all ranks killed (SIGALRM)", act=_signal("ALRM"), is_graceful=False),
         ]
         if self._pair is not None:
             interruptions.append(

@@ -85,7 +85,7 @@ class Played:
         if request[-1] == self.dies_of:
             self.state = "failed"
             return
-        if request[-1] != "HUP":
+        if request[-1] != "ALRM":
             done = read_attempts(run)[-1].first_step + 2 * STRIDE + 2
             self._save(run, done, len(read_attempts(run)))
             note_event(run, "signals", rank=0, signals=[["SIGTERM", time.time()]])
@@ -140,7 +140,7 @@ def test_every_interruption_is_caused_and_compared(played: Played) -> None:
     assert [(row.what, row.lost_steps, row.same_bytes, row.fault) for row in rows] == [
         ("asked to stop (scancel --signal=TERM)", 0, True, ""),
         ("requeued (scontrol requeue)", 0, True, ""),
-        ("all ranks killed (SIGHUP)", 2, True, ""),
+        ("all ranks killed (SIGALRM)", 2, True, ""),
         ("preempted, GraceTime 10 s", 0, True, ""),
         ("out of time (3 min)", 0, True, ""),
     ]
@@ -156,7 +156,7 @@ def test_drill_makes_only_requests_of_an_ordinary_user(played: Played) -> None:
     assert [request[:3] for request in played.asked[:3]] == [
         ("signal", "17", "TERM"),
         ("requeue", "17"),
-        ("signal", "17", "HUP"),
+        ("signal", "17", "ALRM"),
     ]
     assert urgent[0] == "sbatch"
     assert {"--partition=high", "--nodelist=n1", "--time=1"} <= set(urgent)
@@ -183,7 +183,7 @@ def test_attempt_that_saves_other_bytes_is_detected(played: Played) -> None:
 
 
 def test_job_that_is_not_restarted_is_reported_and_resumed(played: Played) -> None:
-    played.dies_of = "HUP"
+    played.dies_of = "ALRM"
     *_, rows = drill(played).run()
     assert "was not restarted" in rows[2].fault
     assert [row.fault for row in rows if row is not rows[2]] == [""] * 4

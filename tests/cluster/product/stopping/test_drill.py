@@ -59,7 +59,7 @@ def test_only_a_kill_costs_steps(drilled: tuple[User, Any]) -> None:
     _, told = drilled
     lost = {row["what"]: row["lost_steps"] for row in told["rows"]}
     assert all(steps == 0 for what, steps in lost.items() if what.startswith(GRACEFUL)), lost
-    assert lost["all ranks killed (SIGHUP)"] <= 6
+    assert lost["all ranks killed (SIGALRM)"] <= 6
 
 
 def test_drill_reports_the_received_signals(drilled: tuple[User, Any]) -> None:

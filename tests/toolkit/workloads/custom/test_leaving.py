@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.mounts import fill, small_disk
+from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command import stopping
@@ -93,3 +95,13 @@ def test_request_needs_no_folder_that_can_be_read_and_written(
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0")
     run.stop_request(world.nonce).parent.touch()
     assert Leaving(run, world, Stopped(why), Caught()).look() is asked
+
+
+def test_request_reaches_the_other_ranks_on_a_full_disk_by_the_reserve(tmp_path: Path) -> None:
+    first, other = (World(rank=rank, size=2, local_rank=rank, local_size=2, nonce="7.0.0") for rank in (0, 1))
+    with small_disk(tmp_path):
+        run = RunDir(tmp_path)
+        keep_reserve(run)
+        fill(tmp_path)
+        assert Leaving(run, first, Stopped("SIGTERM"), Caught()).look()
+        assert Leaving(run, other, Stopped(None), Caught()).look()

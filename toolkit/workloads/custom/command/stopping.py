@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.files import create_once, read_object
 from toolkit.reliability.stop import Stop
+from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
@@ -100,10 +101,18 @@ class Leaving:
     def request(self, why: str) -> None:
         """Ask the commands of all ranks to leave."""
         self.why = self.why or why
-        # The command of this rank must be asked also if the disk is full.
-        with suppress(OSError):
-            self._path.parent.mkdir(exist_ok=True)
-            create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
+        try:
+            self._write(why)
+        except OSError:
+            # A full disk: the reserve has room for this, and for how the ranks end. Without the file, the
+            # command of this rank must be asked all the same.
+            give_up_reserve(self._run)
+            with suppress(OSError):
+                self._write(why)
+
+    def _write(self, why: str) -> None:
+        self._path.parent.mkdir(exist_ok=True)
+        create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
 
     def pass_on(self, program: Program) -> None:
         """Send the signal that is due: the early warning when it arrives, then SIGTERM, finally SIGKILL."""

@@ -94,7 +94,7 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
         nodes.start(nonce)
         codes = launcher.start(nonce) + nodes.reports(run, nonce)
         if not any(codes) and not run.result.exists():
-            # The run's own code ended the process, as os._exit(0) does.
+            _note_early_end(run, nonce)
             codes = [ExitCode.FAILED]
         decision = _decision(run, nonce, codes)
         wants_stop = launcher.is_asked_to_stop or nodes.wants_stop
@@ -321,6 +321,13 @@ def exit_code(returncodes: Sequence[int]) -> int:
     if failed:
         return ExitCode.WRONG_INPUT if ExitCode.WRONG_INPUT in failed else ExitCode.FAILED
     return ExitCode.INTERRUPTED if ExitCode.YIELDED in returncodes else 0
+
+
+def _note_early_end(run: RunDir, nonce: str) -> None:
+    """Record that all ranks have ended with 0, and left neither a result nor a reason."""
+    what = "the run's own code ended the ranks with status 0 before the run had finished, as os._exit(0) does"
+    record = silent_record(run, nonce, "exception", what, 0, socket.gethostname())
+    write_first(run, {**record, "advice": "Let the code return, or raise an exception."})
 
 
 def _note_silent(

@@ -227,7 +227,8 @@ class _Launcher:
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
-        # They may have been blocked until now (toolkit.reliability.early_stop), SIGUSR1 as well.
+        # Until now these may be blocked, and SIGUSR1 may interrupt (toolkit.reliability.early_stop).
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*self._stop_signals, signal.SIGUSR1))
 
     def start(self, nonce: str) -> list[int]:

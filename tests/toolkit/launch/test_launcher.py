@@ -146,6 +146,19 @@ def test_repeated_interrupt_ends_all_ranks_without_a_save(lab: Lab) -> None:
     assert not run.checkpoint_steps()
 
 
+def test_sigusr1_ends_a_launcher_that_was_interrupted_by_it_before(run: RunDir) -> None:
+    code = (
+        "import pathlib, signal\n"
+        "from toolkit.launch.launcher import Machines, Nodes, RunDir, _Launcher\n"
+        "from toolkit.reliability.early_stop import interrupt_on_request\n"
+        "interrupt_on_request()\n"
+        f"_Launcher(RunDir(pathlib.Path({str(run.path)!r})), Nodes(Machines.alone(1)), {{}}, True)\n"
+        "signal.raise_signal(signal.SIGUSR1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False)
+    assert done.returncode == -signal.SIGUSR1
+
+
 @pytest.mark.slow
 def test_rank_that_stands_still_is_named_and_killed(lab: Lab) -> None:
     run = lab.start(tiny(lab.folder, "train.hang_timeout_s=20", "resources.max_crashes=0"))

@@ -78,8 +78,11 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
             start_new_session=True,
         ) as process:
             assert process.stdout is not None
+            last: dict[str, Any] = {}
             try:
-                yield from map(json.loads, process.stdout)
+                for line in process.stdout:
+                    last = json.loads(line)
+                    yield last
             except BaseException:
                 # The whole session, with the ranks of its checks.
                 os.killpg(process.pid, signal.SIGKILL)
@@ -88,6 +91,12 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
             raise KeyboardInterrupt
         if process.returncode:
             raise RunFailed(f"the check ended with exit status {process.returncode} (see above)")
+        # The cost is the last answer, unless a check has failed.
+        if last.get("is_good") is not False and "step_s" not in last:
+            raise RunFailed(
+                "your code ended the process of the checks with status 0 before the last one, as sys.exit(0) "
+                "or os._exit(0) does: let it return, or raise an exception"
+            )
 
 
 def _line(answer: dict[str, Any], experiment: Experiment) -> str:

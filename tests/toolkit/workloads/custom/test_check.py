@@ -110,6 +110,13 @@ def test_error_in_step_is_reported_with_its_line_and_ends_the_check(tmp_path: Pa
     assert checks == ["ok", "ok", "FAILED", "", "failed: loss is finite"]
 
 
+@pytest.mark.parametrize("left", first_quick(["os._exit(0)", "raise SystemExit(0)"]))
+def test_step_that_ends_the_process_with_status_0_does_not_pass(tmp_path: Path, left: str) -> None:
+    code, printed = _check(_written(tmp_path, left))
+    assert code == 4
+    assert [each.split()[:2] for each in printed.splitlines()] == [["ok", "data"], ["ok", "model"]]
+
+
 def test_sums_are_not_compared_if_step_is_random(found: Found) -> None:
     checks = found("x = x + torch.randn(4)")
     assert (checks["loss adds up"].is_good, checks["scores add up"].is_good) == (None, None)

@@ -190,7 +190,7 @@ def _lost_links(run: RunDir) -> list[str]:
 
 def begins_anew(run: RunDir) -> bool:
     """Whether nothing was saved yet, so that no work depends on the code that the run was begun with."""
-    with suppress(FileNotFoundError), os.scandir(run.checkpoints) as entries:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(run.checkpoints) as entries:
         return all(entry.name.startswith(".") for entry in entries)
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -198,12 +199,16 @@ class Background:
         self.job_id = str(next(read_json_lines(self.run.submissions))["job_id"])
         self.row_at_once = self._row()
         follower = user.start("logs", "tiny", "-f")
-        until(lambda: is_training(self.run))
+        until(lambda: self.run.metrics.exists() and any(read_json_lines(self.run.metrics)))
+        processes = int(self.job_id.removeprefix("local-"))
+        # Paused, so that it does not finish meanwhile.
+        os.killpg(processes, signal.SIGSTOP)
         self.row_live = self._row()
         self.again = user.stk("submit", user.config, *LONG, "--cluster", "local")
         self.again_fresh = user.stk("submit", user.config, *LONG, "--cluster", "local", "--fresh")
         self.again_here = user.stk("run", user.config, *LONG)
         self.cancelled = user.stk("cancel", "tiny")
+        os.killpg(processes, signal.SIGCONT)
         # The follower ends when the run does.
         self.log, _ = follower.communicate(timeout=PATIENCE_S)
         self.row_cancelled = self._row()

@@ -154,6 +154,8 @@ def test_a_temporary_folder_with_a_path_too_long_for_a_socket_is_refused_only_fo
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    # An earlier test may have made a folder for sockets.
+    monkeypatch.setitem(multiprocessing.current_process()._config, "tempdir", None)  # type: ignore[attr-defined]
     assert list(make_batches(Numbers(), _requests(), CPU, 1))
     with pytest.raises(UserError, match=rf"{re.escape(str(folder))} \(TMPDIR\): AF_UNIX path too long"):
         next(make_batches(Tensors(), _requests(), CPU, 1))

@@ -111,6 +111,8 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["apptainer", "exec", "--nv", "a.sif", "accelerate", "launch", "train.py"], "train", "node"),
         (["uv", "run", "--no-sync", "accelerate", "launch", "train.py"], "train", "node"),
         (["docker", "run", "deepspeed/deepspeed", "python", "train.py"], "train", "each"),
+        (["/home/u/.pyenv/shims/torchrun", "train.py"], "train", "node"),
+        (["litgpt", "finetune", "--strategy", "deepspeed"], "litgpt", "each"),
         (["python", "train.py", "torchrun"], "train", "each"),
         (["uv", "run", "--with", "accelerate", "train.py"], "train", "each"),
         (["python", "-m", "train", "--backend", "deepspeed"], "train", "each"),

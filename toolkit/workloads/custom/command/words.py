@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -36,8 +35,6 @@ _LAUNCHERS = frozenset(
         "deepspeed.launcher.runner",
     }
 )
-#: Options of `uv run`, `conda run` and their like that take the name of a package or environment.
-_NAMED_BY = frozenset({"--with", "--extra", "--group", "--package", "-n", "--name", "-p", "-e"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
@@ -50,11 +47,17 @@ def experiment_of(words: Sequence[str]) -> dict[str, Any]:
 
 def _launch(words: Sequence[str]) -> str:
     """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
-    for before, word in pairwise(["", *words]):
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         path = PurePath(word)
+        name = path.name
         # Not an image of a container, such as deepspeed/deepspeed.
-        is_program = word == path.name or path.parent.name == "bin"
-        if path.name in _LAUNCHERS and is_program and before not in _NAMED_BY:
+        is_program = word == name or word.startswith(("/", ".", "~")) or path.parent.name == "bin"
+        if name == "accelerate":
+            is_program &= after == "launch"
+        elif name == "deepspeed":
+            # Behind an option it is the name of a package, of an environment or of a strategy.
+            is_program &= not before.startswith("-")
+        if name in _LAUNCHERS and is_program:
             return "node"
         # The words after a script or module are its arguments.
         if before == "-m" or _SCRIPT.fullmatch(word):

@@ -111,7 +111,7 @@ class CurrentRun:
         split    train, validation or test
         epoch    passes over the data so far, such as 1.5
         metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
-                 A value that is not finite counts as unknown
+                 A value that is not finite is stored as null
 
         Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written.
         """
@@ -247,7 +247,7 @@ class CurrentRun:
         seconds = round(time.time() - begun, 4)
         note_event(run, "save", step=step, seconds=seconds, stall_s=seconds, bytes=size)
         self._log.progress()
-        self._log.warn_if_later(step)
+        self._log.warn_if_early(step)
         checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
 
     def _permit(self) -> None:

@@ -146,7 +146,7 @@ class MetricsLog:
         if is_due or line.step == line.total:
             self.progress()
 
-    def warn_if_later(self, step: int) -> None:
+    def warn_if_early(self, step: int) -> None:
         """Warn once if the last line is of a later step than that of a new checkpoint."""
         if step < self._last and not self._has_warned:
             self._has_warned = True
@@ -205,16 +205,14 @@ class MetricsLog:
         if not self._place.is_in_run:
             self._make_folder()
         found = read_object(self._run.progress)
-        # Lines of another process of this attempt stay, such as those of a training before a test.
-        # Readers take the newest line of a repeated step.
-        is_next = self._place.is_in_run and found.get("attempt") == self._place.attempt
-        if is_next and not line.total:
+        if self._place.is_in_run and found.get("attempt") == self._place.attempt:
+            # Lines of another process of this attempt stay, such as those of a training before a test.
+            # Readers take the newest line of a repeated step.
             self._newest, self._shown = found, found["metrics"]
             return
         begun = line.step - 1 if resumed is None else resumed
-        if not is_next:
-            with suppress(OSError):
-                _drop_lines(self._run, begun, line)
+        with suppress(OSError):
+            _drop_lines(self._run, begun, line)
         self._newest = {
             "step": line.step,
             "total_steps": None,
@@ -236,8 +234,11 @@ class MetricsLog:
             )
 
     def _update(self, line: Line) -> None:
-        self._newest["step"] = max(line.step, self._newest["step"])
-        self._newest["total_steps"] = line.total or self._newest["total_steps"]
+        known, total = self._newest["step"], self._newest["total_steps"]
+        # A second training begins after the end of the first, as of folds: it counts its own steps.
+        is_second = total and known >= total and line.split == "train" and line.step < (line.total or 0)
+        self._newest["step"] = line.step if is_second else max(line.step, known)
+        self._newest["total_steps"] = line.total or total
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
         numbers = json_numbers(line.metrics).items()
         self._shown.update({f"{line.split}_{name}": value for name, value in numbers})

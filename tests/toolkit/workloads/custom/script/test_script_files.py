@@ -383,15 +383,19 @@ def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
     assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}
 
 
-def test_second_training_of_an_attempt_counts_its_own_steps(run: RunDir) -> None:
+@pytest.mark.parametrize("is_one_process", [True, False])
+def test_second_training_of_an_attempt_counts_its_own_steps(run: RunDir, is_one_process: bool) -> None:
     """Or, stopped early, it would count as finished."""
     run.path.mkdir()
-    for total in (10, 4):
-        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
-        log.write(checked(total // 2, total=total, metrics={"loss": 1.0}), None)
-        log.close()
+    first = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    second = first if is_one_process else MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    first.write(checked(10, total=10, metrics={"loss": 1.0}), None)
+    first.close()
+    second.write(checked(0, split="validation", metrics={"loss": 1.0}), None)
+    second.write(checked(2, total=4, metrics={"loss": 1.0}), None)
+    second.close()
     assert logged(run, 1).is_before_end
-    assert steps(run) == [5, 2]
+    assert steps(run) == [10, 2]
 
 
 def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:

@@ -37,7 +37,7 @@ from toolkit.system.output.few import few
 #: Ids in one call of scancel: the length of a command line is limited.
 _IDS_A_CALL = 500
 #: What to do about a live run that `cancel` cannot end, after its id.
-END_THERE = "runs in a terminal, in your own batch script, on another host or as another user: end it there"
+END_THERE = "runs in a terminal, your own batch script, on another host, or as another user, who can end it"
 
 
 def start(
@@ -98,7 +98,7 @@ def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[
 def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
     """Record a sweep before its runs are started, so that `to_resume` finds runs that never began.
 
-    Raises UserError, before anything is written, for a folder whose runs could not use their own code.
+    Raises UserError, before the record is written, for a folder whose runs could not use their own code.
     """
     refuse_colon(folder.path)
     write_record(folder, record)
@@ -119,6 +119,7 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
                 one.now.check_known()
     there = [one for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many([(one.run, one.experiment) for one in there], new_code=asked)
+    lost: list[LostCode] = []
     for one in there if not dry_run else ():
         with exclusively(one.run):
             resolve_if_possible(one.run)
@@ -127,9 +128,11 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
                     if warnings:
                         take_new_code(one.run, one.experiment, asked=asked)
                     take_new_settings(one.run, one.experiment)
-                except LostCode:
-                    # A warning has said so. The run itself refuses to train, and the others go on.
-                    continue
+                except LostCode as error:
+                    # A warning says so. The run itself refuses to train, and the others go on.
+                    lost.append(error)
+    if lost and len(lost) == sum(not one.skipped for one in known):
+        raise lost[0]
     live = sum(one.now is not None and one.now.is_live for one in known)
     if asked and live:
         warnings.append(

@@ -92,7 +92,7 @@ class LostCode(UserError):
 
 
 def check_kept(run: RunDir) -> None:
-    """Raise LostCode if the run's code has lost files: Python would take those of today instead."""
+    """Raise LostCode if a package of the run's code is gone or empty: Python would import today's."""
     folders = [each for each in run.code.glob("*/") if each.name != "__pycache__"]
     lost = [f"{each} is empty" for each in folders if next(_below(each, ""), None) is None]
     firsts = [run.code / name / "__init__.py" for name in ("slurm", "toolkit")]
@@ -100,8 +100,7 @@ def check_kept(run: RunDir) -> None:
     if lost:
         raise LostCode(
             f"the stored code of {run.run_id} has lost files, as after a purge of old files: {lost[0]}. "
-            "Restore it, or use today's code: continue with --new-code, or remove the folder code of a "
-            "finished run"
+            "Restore it, or use today's code: continue with --new-code, or, for a finished run, remove code/"
         )
 
 

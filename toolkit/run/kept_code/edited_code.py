@@ -102,6 +102,7 @@ def edit_warnings_of_many(
     found: dict[tuple[str, bool], list[str]] = {}
     of_one: list[str] = []
     copies: dict[object, Edits] = {}
+    lost: dict[RunDir, str] = {}
     runs = list(runs)
     for run, experiment in runs:
         of_one += (elsewhere := _of_elsewhere(run, experiment))
@@ -113,7 +114,7 @@ def edit_warnings_of_many(
             try:
                 check_kept(run)
             except LostCode as error:
-                of_one.append(str(error))
+                lost[run] = str(error)
                 continue
         # The files of a copy are compared once, although the runs of an array share it by hard links.
         if (copy := _copy_id(run)) not in copies:
@@ -129,7 +130,11 @@ def edit_warnings_of_many(
             found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
-    return [*of_code, *of_one, *(setting_messages(runs) if takes_settings else ())]
+    if lost:
+        why, ids = next(iter(lost.values())), few([run.run_id for run in lost], _NAMED)
+        of_one.append(why if len(lost) == 1 else f"{len(lost)} runs cannot continue, {ids}: {why}")
+    continued = [each for each in runs if each[0] not in lost]
+    return [*of_code, *of_one, *(setting_messages(continued) if takes_settings else ())]
 
 
 def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:

@@ -25,6 +25,12 @@ def keep_reserve(run: RunDir) -> None:
         raise
 
 
+def give_up_half(run: RunDir) -> None:
+    """Free half of the reserved space; the rest is for the record of a failure."""
+    with suppress(OSError):
+        os.truncate(run.reserve, _BYTES // 2)
+
+
 def give_up_reserve(run: RunDir) -> None:
     """Free the reserved space."""
     with suppress(OSError):

@@ -12,6 +12,7 @@ import pytest
 
 from tests.mounts import fill, small_disk
 from toolkit.run.disk_reserve import keep_reserve
+from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command import stopping
@@ -89,9 +90,7 @@ def test_command_is_killed_later_while_a_script_of_its_attempt_saves(
 
 
 @pytest.mark.parametrize("why, asked", [(None, False), ("SIGTERM", True)])
-def test_request_needs_no_folder_that_can_be_read_and_written(
-    run: RunDir, why: str | None, asked: bool
-) -> None:
+def test_request_works_if_its_folder_cannot_be_used(run: RunDir, why: str | None, asked: bool) -> None:
     world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0")
     run.stop_request(world.nonce).parent.touch()
     assert Leaving(run, world, Stopped(why), Caught()).look() is asked
@@ -105,3 +104,7 @@ def test_request_reaches_the_other_ranks_on_a_full_disk_by_the_reserve(tmp_path:
         fill(tmp_path)
         assert Leaving(run, first, Stopped("SIGTERM"), Caught()).look()
         assert Leaving(run, other, Stopped(None), Caught()).look()
+        # As a save of the command that finds no room.
+        fill(tmp_path)
+        ended = failure_record("7.0.0", "io", "no room", rank=0, host="n1", phase="save", step=None)
+        assert write_first(run, ended)

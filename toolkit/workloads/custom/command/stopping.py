@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.files import create_once, read_object
 from toolkit.reliability.stop import Stop
-from toolkit.run.disk_reserve import give_up_reserve
+from toolkit.run.disk_reserve import give_up_half
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
@@ -106,7 +106,7 @@ class Leaving:
         except OSError:
             # A full disk: the reserve has room for this, and for how the ranks end. Without the file, the
             # command of this rank must be asked all the same.
-            give_up_reserve(self._run)
+            give_up_half(self._run)
             with suppress(OSError):
                 self._write(why)
 

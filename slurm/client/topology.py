@@ -36,11 +36,7 @@ _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 
 def how_started(
-    environ: Mapping[str, str] = os.environ,
-    *,
-    has_terminal: bool | None = None,
-    pid: int | None = None,
-    parent: int | None = None,
+    environ: Mapping[str, str] = os.environ, *, has_terminal: bool | None = None, pid: int | None = None
 ) -> Start:
     """Distinguish a rank of a step from a process that a user or a batch script started.
 
@@ -50,11 +46,12 @@ def how_started(
            start local processes
     none   outside any job
 
-    has_terminal, pid, parent   of this process: whether it has a controlling terminal, and both ids
+    has_terminal, pid   of this process: whether it has a controlling terminal, and its id
 
     The variables alone do not distinguish an interactive shell from a step started in it, because srun
-    and sbatch pass SLURM_PTY_PORT to their processes (measured, 22.05). Only the shell has a controlling
-    terminal: slurmstepd starts the tasks of a step without --pty in a session without one.
+    and sbatch pass SLURM_PTY_PORT to their processes (measured, 22.05). Only what is typed into it has
+    a controlling terminal: slurmstepd gives tasks without --pty none. A program such as unbuffer gives one,
+    so a single task behind it counts as a shell.
     """
     if "SLURM_JOB_ID" not in environ:
         return "none"
@@ -66,11 +63,8 @@ def how_started(
         return "shell"
     if not is_single and not has_pty:
         return "rank"
-    task = environ.get("SLURM_TASK_PID")
-    if task == str(os.getpid() if pid is None else pid):
+    if environ.get("SLURM_TASK_PID") == str(os.getpid() if pid is None else pid):
         return "rank"  # `srun -n 4 --pty stk run`: the task itself, not something typed into it
-    if not has_pty and task == str(os.getppid() if parent is None else parent):
-        return "rank"  # `srun -n 1 unbuffer stk run`, which has a terminal of its own
     terminal = _has_terminal() if has_terminal is None else has_terminal
     return "shell" if terminal else "rank"
 

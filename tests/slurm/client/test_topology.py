@@ -13,7 +13,7 @@ UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for ran
 
 
 def _started(name: str, *, has_terminal: bool = False) -> str:
-    return how_started(ENVIRONMENTS[name], has_terminal=has_terminal, pid=2, parent=1)
+    return how_started(ENVIRONMENTS[name], has_terminal=has_terminal, pid=1)
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,6 @@ def test_a_batch_script_is_a_shell(name: str) -> None:
 def test_the_program_that_srun_itself_started_is_a_rank_even_on_a_terminal(name: str) -> None:
     environ = ENVIRONMENTS[name]
     assert how_started(environ, has_terminal=True, pid=int(environ["SLURM_TASK_PID"])) == "rank"
-
-
-@pytest.mark.parametrize("name, started", [("srun of 1 task", "rank"), ("srun -n 4 --pty, rank 0", "shell")])
-def test_a_program_that_the_task_started_on_a_terminal_is_a_rank_if_srun_gave_none(
-    name: str, started: str
-) -> None:
-    """Such as that of `srun -n 1 unbuffer stk run`, but not one that is typed into `srun --pty bash`."""
-    environ = ENVIRONMENTS[name]
-    assert how_started(environ, has_terminal=True, pid=2, parent=int(environ["SLURM_TASK_PID"])) == started
 
 
 def test_a_task_among_several_without_pty_is_a_rank_even_on_a_terminal() -> None:

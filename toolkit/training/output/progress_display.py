@@ -137,7 +137,7 @@ def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
 
 def is_on_terminal(console: Console) -> bool:
     """Whether a console writes to a terminal. Rich takes a file for one too if FORCE_COLOR is set."""
-    return console.is_terminal and console.file.isatty()
+    return console.is_interactive and console.file.isatty()
 
 
 @contextmanager

@@ -91,11 +91,14 @@ def test_rank_0_has_lines_or_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(progress_display, "Console", lambda: Console(file=terminal))
+    monkeypatch.setenv("TERM", "xterm")
     live = choose_display(is_main=True)
     live.stop()
     assert type(live) is BarDisplay
-    monkeypatch.setenv("TTY_COMPATIBLE", "0")
-    assert type(choose_display(is_main=True)) is LogDisplay
+    for name, value in (("TTY_COMPATIBLE", "0"), ("TERM", "dumb")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            assert type(choose_display(is_main=True)) is LogDisplay
 
 
 def test_logged_display_writes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -53,13 +53,14 @@ class Signals:
             self._before[number] = signal.signal(number, self._handle)
         self._children = Protection(self._before)
 
-    def begin_again(self) -> None:
-        """Forget a signal, and catch SIGINT again: a kernel sets its own handler before each cell."""
-        self.came = False
+    def begin_again(self) -> bool:
+        """Catch SIGINT again if a kernel has set its handler, as before each cell; return whether it has."""
         if signal.SIGINT not in self._before or threading.current_thread() is not threading.main_thread():
-            return
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._handle)
+            return False
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return False
+        signal.signal(signal.SIGINT, self._handle)
+        return True
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._is_abandoned():
@@ -135,9 +136,9 @@ class Agreement:
         self._calls, self._since = 0, now
 
     def begin_again(self) -> None:
-        """Forget a request to leave, also one that came after the last `should_stop`."""
-        self._is_agreed = False
-        self._signals.begin_again()
+        """Forget a request to leave that `should_stop` has answered, or that came in an earlier cell."""
+        if self._signals.begin_again() or self._is_agreed:
+            self._is_agreed = self._signals.came = False
 
     def is_asked(self) -> bool:
         """Return whether this rank is asked to leave. Not collective."""

@@ -17,8 +17,8 @@ from toolkit.nlp.hub import no_model
 _DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
     "attention_dropout", "seq_classif_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop",
-    "classifier_dropout_prob", "dropout_rate", "summary_first_dropout", "pooler_dropout", "embedding_dropout",
-    "mlp_dropout", "resid_dropout", "embed_dropout",
+    "classifier_dropout_prob", "dropout_rate", "summary_first_dropout", "summary_last_dropout",
+    "pooler_dropout", "embedding_dropout", "mlp_dropout", "resid_dropout", "embed_dropout",
 )  # fmt: skip
 #: Code in a model's folder is never executed; weights in a pickle are not opened.
 SAFELY = {"trust_remote_code": False, "use_safetensors": True}

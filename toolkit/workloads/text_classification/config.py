@@ -205,8 +205,8 @@ class Pretrained(ModelSection):
 
 def head_problem(settings: Mapping[str, Any], path: str) -> str:
     """Why a model with this config.json cannot classify texts in batches; empty if its head can."""
-    is_last = settings.get("model_type") == "xlnet" and settings.get("summary_type", "last") == "last"
-    return f"the model in {path} is an XLNet, whose head reads the padding of a batch" if is_last else ""
+    reads = settings.get("model_type") == "xlnet" and settings.get("summary_type", "last") != "first"
+    return f"the model in {path} is an XLNet, whose head reads the padding of a batch" if reads else ""
 
 
 def labels_of_head(settings: Mapping[str, Any]) -> int | None:

@@ -32,7 +32,7 @@ def fsync_path(path: Path) -> None:
 def make_like_parent(folder: Path) -> None:
     """Make a folder unless it exists, with the permissions of the folder around it. Raises OSError.
 
-    So those who share that folder share this one too, whoever makes it and whatever the umask is.
+    So those who share that folder share this one too, whatever the umask is, unless the groups differ.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
@@ -40,7 +40,7 @@ def make_like_parent(folder: Path) -> None:
         around = folder.parent.stat()
         mode = stat.S_IMODE(around.st_mode)
         if folder.stat().st_gid != around.st_gid:
-            # Without the setgid bit it has the user's own group, whose members are others there.
+            # Its group is then the user's own, whose members count as others in the parent.
             mode = mode & ~(stat.S_ISGID | stat.S_IRWXG) | (mode & stat.S_IRWXO) << 3
         folder.chmod(mode)
 

@@ -86,8 +86,8 @@ def is_back(job: Mapping[str, str], restart: int) -> bool:
 def end_of(job: Mapping[str, str], told: float | None = None) -> float | None:
     """Return the end of the job in seconds since 1970; None if it has no limit.
 
-    Slurm prints local time. In the hour that is repeated when the clock is set back, that means one of two
-    times: `told`, the end that the job was told, if it is one of them, else the later.
+    Slurm prints local time. In the hour that repeats when clocks go back, it fits two times: `told`, which
+    the job got at its start, if it is one of them, else the later.
     """
     end = parse_time(job.get("EndTime", ""))
     if end is None:

@@ -222,10 +222,10 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
 def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
     """Remove a run's new folder; bring back the one that `--fresh` has set aside, if there is one.
 
-    On NFS a folder with a file that is open stays: if none is brought back, an empty one is left.
+    On NFS an open file keeps the new folder: it stays, empty, unless the old one comes back.
 
-    afterwards   closed when the caller has released its lock in the folder, whose file is open until then;
-                 the new folder must first make room
+    afterwards   closed once the caller has released its lock, an open file in the new folder, which is
+                 moved away before and deleted then
     """
     if old is None:
         shutil.rmtree(run.path, ignore_errors=True)

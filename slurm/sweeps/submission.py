@@ -84,7 +84,7 @@ def submit_runs(
     handed = SubmittedRuns(later=list(wanted[count:]), why=why if count < len(wanted) else "")
     if count:
         if facts.max_array_size == 0:
-            why = "This cluster has no job arrays (its limit is 0): use stk submit for each run"
+            why = "This cluster has no job arrays (limit of tasks: 0): use stk submit for each run"
             raise SlurmRefused(why)
         _submit_arrays(sweep, wanted[:count], facts.max_array_size, throttle, list(live), handed, tick)
     keep_for_later(sweep, handed.later)

@@ -59,7 +59,7 @@ class Train:
     """For batch_max_length: width of a range of lengths, in tokens. A step then has samples of one range, and
     padding counts. null: any samples share a step, and padding does not count."""
     logical_ranks: int = option(8, minimum=1, maximum=65536)
-    """Parts of each batch. More processes than parts change rounding and random numbers, as of dropout."""
+    """Parts of each batch. More processes than parts change rounding and random numbers (dropout)."""
     workers: int = option(
         0, minimum=0, maximum=1024, added=True, identity=False, known_as="num_workers dataloader_num_workers"
     )

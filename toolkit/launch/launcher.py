@@ -58,7 +58,7 @@ _GRACE_S = 20.0
 #: The same for ranks that hang or use NCCL: in a collective, they do not notice that a rank has left.
 _GRACE_IF_STUCK_S = 3.0
 _POLL_S = 0.05
-#: Seconds after Ctrl-C in which another one is no second one: a program around this one may pass it on.
+#: Seconds after Ctrl-C in which a SIGINT is the same one, passed on by a program around this one.
 _REPEATED_S = 0.5
 
 
@@ -221,7 +221,7 @@ class _Launcher:
         self._quiet = quiet
         self._ranks: list[subprocess.Popen[bytes]] = []
         self._oom_kills: int | None = None
-        self._interrupted = math.inf
+        self._first_interrupt = math.inf
         self._is_interrupted_again = False
         self.is_asked_to_stop = False
         self._stop_signals = stop_signals()
@@ -265,8 +265,8 @@ class _Launcher:
         self.is_asked_to_stop = True
         if number == signal.SIGINT:
             now = time.monotonic()
-            self._interrupted = min(self._interrupted, now)
-            self._is_interrupted_again = now - self._interrupted > _REPEATED_S
+            self._first_interrupt = min(self._first_interrupt, now)
+            self._is_interrupted_again = now - self._first_interrupt > _REPEATED_S
             # Ctrl-C may reach the ranks as well: passed on as it is, it would count twice there.
             number = signal.SIGTERM
         self._send(number)
@@ -286,7 +286,7 @@ class _Launcher:
         deadline = None
         while True:
             if self._is_interrupted_again:
-                # At each look, because a rank ends at its second one.
+                # Repeated, because a rank ends at its second SIGINT.
                 self._send(signal.SIGINT)
             codes = [process.poll() for process in self._ranks]
             has_failed = any(code not in (None, 0, ExitCode.YIELDED) for code in codes)
@@ -326,7 +326,7 @@ def exit_code(returncodes: Sequence[int]) -> int:
 
 def _note_early_end(run: RunDir, nonce: str) -> None:
     """Record that all ranks have ended with 0, and left neither a result nor a reason."""
-    what = "the run's own code ended the ranks with status 0 before the run had finished, as os._exit(0) does"
+    what = "your code ended the ranks with status 0 before the run had finished, as os._exit(0) does"
     record = silent_record(run, nonce, "exception", what, 0, socket.gethostname())
     write_first(run, {**record, "advice": "Let the code return, or raise an exception."})
 

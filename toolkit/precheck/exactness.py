@@ -26,7 +26,7 @@ def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
             problem=f"exact: one after the other, {experiment.train.logical_ranks} logical ranks took "
             f"{100 * share:.0f} % of each step of {newest.run_id}",
             hint="train.reduction: fast computes them in one pass, equal but for rounding and random "
-            "numbers, as of dropout; a lower train.logical_ranks costs less (each makes another run)",
+            "numbers (dropout); a lower train.logical_ranks costs less (each makes another run)",
         )
 
 

@@ -29,7 +29,7 @@ def create_run(experiment: Experiment, parent: Path) -> RunDir:
 def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> bool:
     """Make the folder of a run, or find it; return whether this call has made it, which only one call does.
 
-    Any number of processes may call it. The id of the run is known, because computing it takes time.
+    Any number of processes may call it. The caller gives the id, because computing it takes time.
 
     shared_code   a copy of the code that many runs share: a new folder gets a link to it, and nothing is
                   flushed to the disk; the next call without it gives the run its own copy

@@ -84,7 +84,7 @@ def refuse_colon(folder: Path) -> None:
     """Raise UserError if the path of the folder of a run or a sweep has a colon."""
     if os.pathsep in str(folder):
         raise UserError(
-            f"the folder {str(folder)!r} holds {os.pathsep!r}: it separates folders in PYTHONPATH, so the "
+            f"the path {str(folder)!r} has a {os.pathsep!r}, which separates folders in PYTHONPATH, so the "
             "run's own code would not be found. Move the folder to a place without one; for a new run, "
             "STK_EXPERIMENT_DIR chooses another place."
         )

@@ -157,7 +157,7 @@ _CHECKS: Sequence[tuple[str, contract.Check]] = (
 def learnt_by_heart(experiment: Experiment, task: Task) -> str:
     """Train on a few samples with the experiment's optimizer; report how far their loss fell.
 
-    Raises AssertionError if it did not fall below half, with greater learning rates as well; _CannotSay
+    Raises AssertionError if it did not fall below half, with greater learning rates as well; _NotMade
     for a loss below 0.
     """
     best = ""
@@ -182,7 +182,7 @@ def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float,
     batch = contract.batch_of(task, contract.few(task))
     first = last = _mean(task.loss(model, batch))
     if first < 0:
-        raise _CannotSay(f"the loss is {first:.4g}: no share of a loss below 0 shows learning")
+        raise _NotMade(f"the loss is {first:.4g}: half of a loss below 0 is higher")
     began, steps = time.monotonic(), 0
     while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
         optimizer.zero_grad()
@@ -273,7 +273,7 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     )
 
 
-class _CannotSay(Exception):
+class _NotMade(Exception):
     """A check that cannot be made, and why."""
 
 
@@ -281,7 +281,7 @@ def _made(name: str, check: Callable[[], str]) -> Finding:
     """Run a check; return its result, or the error that it raises, as a finding."""
     try:
         return Finding(check=name, is_good=True, found=check())
-    except _CannotSay as reason:
+    except _NotMade as reason:
         return Finding(check=name, is_good=None, found=str(reason))
     except (AssertionError, StkError) as error:
         return Finding(check=name, is_good=False, found=str(error).strip())

@@ -94,8 +94,8 @@ def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
         # The cost is the last answer, unless a check has failed.
         if last.get("is_good") is not False and "step_s" not in last:
             raise RunFailed(
-                "your code ended the process of the checks with status 0 before the last one, as sys.exit(0) "
-                "or os._exit(0) does: let it return, or raise an exception"
+                "your code ended the checks too early, with status 0, as sys.exit(0) or os._exit(0) does: "
+                "let it return, or raise an exception"
             )
 
 

@@ -109,7 +109,7 @@ def choose_for(wanted: str, *targets: RunDir, sweep: SweepDir | None = None) -> 
     if targets and sweep is not None and read_arrays(sweep):
         raise SlurmUnavailable(
             f"the sweep {sweep.name} was submitted to Slurm, and no controller answers. Try again later; "
-            "--cluster local trains its other runs here, one after the other"
+            "--cluster local trains the waiting runs here, one after the other"
         )
     return cluster
 

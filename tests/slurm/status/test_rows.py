@@ -249,7 +249,7 @@ def test_a_launcher_lives_as_long_as_its_process(run: RunDir) -> None:
         pytest.param({"host": "earlier-name", "boot": boot()}, True, id="its host got another name"),
     ],
 )
-def test_a_launcher_is_told_by_its_host_whatever_the_clock_says(
+def test_a_launcher_is_found_on_its_host_whatever_the_clock_says(
     run: RunDir, facts: dict[str, Any], is_alive: bool
 ) -> None:
     with launching(run) as process:

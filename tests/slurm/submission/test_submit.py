@@ -215,7 +215,7 @@ def test_folder_with_a_colon_is_refused_without_slurm(user: User, monkeypatch: p
     ):  # fmt: skip
         answer = user.stk(command, user.config, *words)
         assert answer.code == 2
-        assert "holds ':': it separates folders in PYTHONPATH" in answer.err
+        assert "which separates folders in PYTHONPATH" in answer.err
         assert run.result.exists()
         assert [each.name for each in parent.iterdir() if each.name != "old"] == [run.run_id]
 

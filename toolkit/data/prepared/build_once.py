@@ -151,7 +151,7 @@ def _temporaries(path: Path) -> list[Path]:
 
 
 def _holder(path: Path) -> str:
-    """Return the process that builds the folder now, from the temporary name with the newest sign of life."""
+    """Return the process that builds the folder now, from the temporary name that was modified last."""
     with suppress(FileNotFoundError, ValueError):
         temporary = max(_temporaries(path), key=lambda each: each.stat().st_mtime)
         pid, _, host = temporary.name.removeprefix(f".{path.name}.").removesuffix(".tmp").partition(".")

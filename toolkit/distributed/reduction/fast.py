@@ -20,7 +20,7 @@ from toolkit.errors import UserError
 
 
 class FastReduction:
-    """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world.
+    """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world size.
 
     On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
     would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing

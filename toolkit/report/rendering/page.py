@@ -22,7 +22,7 @@ Pictures = dict[str, str]
 _PARAGRAPHS = {"plain": "", "note": "quiet", "strong": "text strong", "code": "text"}
 #: With more columns, the heads of a matrix are vertical and its cells are narrow.
 _ROOMY_COLUMNS = 6
-#: Longer cells are no numbers, such as commands.
+#: Longer cells are texts, such as commands.
 _NUMBER_WIDTH = 60
 
 

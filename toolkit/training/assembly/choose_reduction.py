@@ -56,7 +56,7 @@ def _is_exact(train: Train, group: Group) -> bool:
     if not is_power_of_two(train.micro_batches):
         log.warning(
             "train.reduction auto means fast here, because %d micro-batches are no power of two: on "
-            "another number of processes the result differs in rounding and in random numbers, as of dropout",
+            "another number of processes the result differs in rounding and in random numbers (dropout)",
             train.micro_batches,
         )
         return False

@@ -107,7 +107,7 @@ class RankAttempt:
             self._record_failure(error)
             if isinstance(error, SystemExit):
                 # Its status may be 0, and only a run with a result has finished.
-                raise RunFailed(f"the run's own code ended the process: sys.exit({error.code!r})") from error
+                raise RunFailed(f"your code ended the process: sys.exit({error.code!r})") from error
             raise
 
     def _run_stages(self, stop: Stop, stack: ExitStack) -> Outcome:

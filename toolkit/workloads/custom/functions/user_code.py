@@ -100,7 +100,7 @@ def _read(task: FunctionsTask, code: Path | None) -> tuple[Path, Functions]:
         # The named file may have been edited since.
         raise UserError(
             f"the run's copy of {task.module} is gone from {own}: restore it, or use today's code (continue "
-            "with --new-code, or remove the folder code of a finished run)"
+            "with --new-code, or, for a finished run, remove code/)"
         )
     return path, functions
 

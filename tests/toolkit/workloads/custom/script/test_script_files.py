@@ -1,10 +1,9 @@
-"""Files of a script's log and checkpoints; one process, no torch."""
+"""Checkpoints of a script; one process, no torch."""
 
 from __future__ import annotations
 
 import json
 import logging
-import math
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -15,37 +14,20 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.workloads.custom.script.started import save, start
 from toolkit.checkpoint.paths import matches_manifest
 from toolkit.errors import CheckpointError, UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json, read_json_lines
+from toolkit.files import read_json
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command.recorded import final, logged
 from toolkit.workloads.custom.script import checkpoints, current_run, ranks, resuming
-from toolkit.workloads.custom.script.current_run import CurrentRun
-from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place, find_place
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
     return RunDir(tmp_path / "run")
-
-
-def start(run: RunDir, *, rank: int = 0, size: int = 1) -> CurrentRun:
-    """The run as a process of the script sees it that has just been started."""
-    return CurrentRun(Place(run=run, rank=rank, size=size))
-
-
-def save(script: CurrentRun, step: int, text: str = "state", **options: bool | int) -> None:
-    with script.checkpoint(step, **options) as folder:
-        (folder / "parts").mkdir()
-        (folder / "parts" / "0.txt").write_text(f"{text} {step}")
-
-
-def steps(run: RunDir, split: str = "train") -> list[int]:
-    return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == split]
 
 
 def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
@@ -263,178 +245,6 @@ def test_rank_without_a_process_group_cannot_save(run: RunDir) -> None:
 def test_several_ranks_without_a_process_group_cannot_resume(run: RunDir) -> None:
     with pytest.raises(UserError, match="init_process_group"):
         start(run, size=2).latest_checkpoint()
-
-
-def test_repeated_steps_are_logged_once(run: RunDir) -> None:
-    first = start(run)
-    for step in range(1, 6):
-        first.log(step=step, total=9, loss=1 / step)
-        if step == 3:
-            save(first, step)
-            first.log(step=step, split="validation", accuracy=0.5)
-    second = start(run)
-    second.latest_checkpoint()
-    for step in (4, 5, 6):
-        second.log(step=step, total=9, loss=2.0)
-    assert steps(run) == [1, 2, 3, 4, 5, 6]
-    assert steps(run, "validation") == [3]
-    assert [line["loss"] for line in read_json_lines(run.metrics) if line["split"] == "train"][3:] == [
-        2.0
-    ] * 3
-    assert read_json(run.progress) | {"time": 0, "first_step_time": 0} == {
-        "time": 0,
-        "step": 4,
-        "total_steps": 9,
-        "epoch": None,
-        "attempt": 0,
-        "first_step": 3,
-        "resumed": True,
-        "first_step_time": 0,
-        "metrics": {"train_loss": 2.0},
-    }
-
-
-@pytest.mark.parametrize("saved, warnings", [((2, 3), 1), ((200, 201), 0)])
-def test_checkpoints_of_earlier_steps_than_the_last_line_are_warned_of_once(
-    saved: tuple[int, ...], warnings: int, run: RunDir, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A script may count steps in its log, and epochs in its checkpoints."""
-    script = start(run)
-    script.log(step=200, loss=1.0)
-    for step in saved:
-        save(script, step)
-    assert run.checkpoint_steps() == list(saved)
-    assert caplog.text.count("run.log(step=200)") == warnings
-
-
-def test_start_from_the_beginning_drops_earlier_metrics(run: RunDir) -> None:
-    start(run).log(step=5, loss=1.0)
-    again = start(run)
-    assert again.latest_checkpoint() is None
-    again.log(step=2, loss=1.0)
-    assert steps(run) == [2]
-
-
-def test_logging_an_earlier_step_in_a_new_start_drops_later_steps(run: RunDir) -> None:
-    first = start(run)
-    for step in (1, 2, 3):
-        first.log(step=step, loss=1.0)
-    start(run).log(step=2, loss=0.5)
-    assert steps(run) == [1, 2]
-
-
-def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
-    """As `trainer.evaluate()` before `trainer.train()` writes it in each attempt."""
-    for first_step in (1, 3):
-        script = start(run)
-        script.log(step=0, split="validation", accuracy=0.1)
-        script.latest_checkpoint()
-        for step in (first_step, first_step + 1):
-            script.log(step=step, loss=1.0)
-        save(script, first_step + 1)
-    assert steps(run) == [1, 2, 3, 4]
-    assert steps(run, "validation") == [0]
-    progress = read_json(run.progress)
-    assert (progress["first_step"], progress["resumed"]) == (2, True)
-
-
-@pytest.mark.parametrize("later", [None, 99])
-def test_training_whose_first_line_is_of_step_0_begins_there(later: int | None, run: RunDir) -> None:
-    log = MetricsLog(Place(run=run, rank=0, size=1))
-    log.write(checked(0, metrics={"accuracy": 0.1}), None)
-    # No earlier attempt has lines to keep.
-    assert steps(run) == [0]
-    if later:
-        log.write(checked(later), None)
-        assert steps(run) == [0]
-    log.close()
-    assert steps(run) == [0]
-    progress = read_json(run.progress)
-    assert (progress["step"], progress["first_step"], progress["resumed"]) == (later or 0, 0, False)
-
-
-def test_script_that_logs_only_step_0_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
-    """It may be stopped, or fail, before it asks for its checkpoint."""
-    run.path.mkdir()
-    for attempt, step in ((1, 4), (2, 0)):
-        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
-        log.write(checked(step, metrics={"loss": 1.0}), None)
-        log.close()
-    assert steps(run) == [4, 0]
-
-
-@pytest.mark.parametrize("step, resumed", [(0, None), (2, None), (4, None), (2, 2), (4, -1)])
-def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
-    step: int, resumed: int | None, run: RunDir
-) -> None:
-    """As in `python train.py && python test.py`, where the second may ask for a checkpoint, or find none."""
-    run.path.mkdir()
-    place = Place(run=run, rank=0, size=1, attempt=1)
-    training, test = MetricsLog(place), MetricsLog(place)
-    for done in (2, 4):
-        for split in ("train", "validation"):
-            training.write(checked(done, split=split, metrics={"loss": 1.0}), -1)
-    training.close()
-    test.write(checked(step, split="test", metrics={"loss": 2.0}), resumed)
-    test.close()
-    assert [steps(run, split) for split in ("train", "validation", "test")] == [[2, 4], [2, 4], [step]]
-    progress = read_json(run.progress)
-    assert (progress["step"], progress["first_step"], progress["resumed"]) == (4, 0, False)
-    assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}
-
-
-@pytest.mark.parametrize("is_one_process", [True, False])
-def test_second_training_of_an_attempt_counts_its_own_steps(run: RunDir, is_one_process: bool) -> None:
-    """Or, stopped early, it would count as finished."""
-    run.path.mkdir()
-    first = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
-    second = first if is_one_process else MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
-    first.write(checked(10, total=10, metrics={"loss": 1.0}), None)
-    first.close()
-    second.write(checked(0, split="validation", metrics={"loss": 1.0}), None)
-    second.write(checked(2, total=4, metrics={"loss": 1.0}), None)
-    second.close()
-    assert logged(run, 1).is_before_end
-    assert steps(run) == [10, 2]
-
-
-def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
-    """A folder in place of the file simulates a full disk."""
-    log = MetricsLog(Place(run=run, rank=0, size=1))
-    run.metrics.mkdir(parents=True)
-    log.write(checked(1, metrics={"loss": 0.5}), -1)
-    run.metrics.rmdir()
-    log.close()
-    assert steps(run) == [1]
-
-
-def test_script_without_stk_says_where_else_it_could_write(tmp_path: Path) -> None:
-    """A file in place of the folder stands for a folder that cannot be written."""
-    (tmp_path / "experiments").touch()
-    with pytest.raises(UserError, match=r"experiments/alone/train.*STK_EXPERIMENT_DIR"):
-        start(RunDir(tmp_path / "experiments" / "alone" / "train")).log(step=1, loss=0.5)
-
-
-def test_only_rank_0_writes(run: RunDir) -> None:
-    start(run, rank=1, size=2).log(step=1, loss=1.0)
-    assert not run.path.exists()
-
-
-def test_non_finite_values_are_logged_as_null(run: RunDir) -> None:
-    start(run).log(step=1, loss=math.nan, norm=math.inf)
-    (line,) = read_json_lines(run.metrics)
-    assert (line["loss"], line["norm"]) == (None, None)
-
-
-def test_metric_with_a_non_finite_last_value_is_null_in_the_progress_and_the_result(run: RunDir) -> None:
-    """Otherwise the last finite loss of a diverged run could be the best of a sweep."""
-    script = start(run)
-    script.log(step=1, accuracy=0.5, loss=1.0)
-    script.log(step=2, total=2, loss=math.nan)
-    assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": None}}
-    assert read_json(run.progress)["metrics"] == {"train_accuracy": 0.5, "train_loss": None}
-    script.log(step=3, loss=2.0)
-    assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
 
 
 def test_leave_exits_with_status_75(run: RunDir) -> None:

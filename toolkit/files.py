@@ -32,7 +32,7 @@ def fsync_path(path: Path) -> None:
 def make_like_parent(folder: Path) -> None:
     """Make a folder unless it exists, with the permissions of the folder around it. Raises OSError.
 
-    So those who share that folder share this one too, whatever the umask is, unless the groups differ.
+    The umask does not count. If the groups differ, this group gets the permissions of all others.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):

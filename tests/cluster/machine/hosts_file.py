@@ -32,7 +32,7 @@ def _rewrite(cluster_name: str, block: list[str]) -> None:
         if new == "".join(old):
             return
         # In place, since a container mounts this file and a rename over it fails. Written before it is
-        # shortened, so that nobody ever reads an empty file.
+        # shortened, so that no process reads an empty file.
         file.seek(0)
         file.write(new)
         file.flush()

@@ -154,7 +154,7 @@ class Network:
         ]
 
     def kill_processes(self, host: str) -> None:
-        """Kill every process in the host's namespace: slurmd, job steps, whatever they started."""
+        """Kill every process in the host's namespace: slurmd, job steps, and what they started."""
         _kill_all_in(self.namespace(host))
 
     def remove(self) -> None:

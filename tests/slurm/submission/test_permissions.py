@@ -51,7 +51,7 @@ def test_submission_is_private(user: User, fake: FakeSlurm) -> None:
 def test_folder_beside_the_runs_is_shared_as_the_folder_of_runs_is(
     user: User, fake: FakeSlurm, name: str
 ) -> None:
-    """Whoever is the first to need it makes it, with any umask."""
+    """The first user who needs the folder makes it, with any umask."""
     user.experiments.mkdir()
     user.experiments.chmod(0o2775)
     if name == "old":

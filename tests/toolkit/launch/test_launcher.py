@@ -36,7 +36,7 @@ EPOCHS, SLOW = 3, "slow 0.1 at=forward"
 def launched(
     run: RunDir, procs: int, spec: str = "", stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[str]:
-    """A launcher of a run, in the working directory of whoever tests, with faults, and in its own group."""
+    """Start a launcher of a run, with faults, in a process group of its own."""
     return subprocess.Popen(
         # With SIGHUP as a terminal leaves it, also where the tests run under nohup.
         ["env", "--default-signal=HUP", sys.executable, "-m", "toolkit.launch", str(run.path), str(procs)],

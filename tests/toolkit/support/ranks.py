@@ -162,7 +162,7 @@ def _answer(receiver: Connection) -> tuple[Any, str]:
 
 def _rank(sender: Connection, world: World, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a rank prints is nobody's output here.
+    # What a rank prints is not shown here.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     status = 0
     try:

@@ -1,4 +1,4 @@
-"""A child process answers with one JSON document, whatever libraries print, and exits with its status."""
+"""A child process answers with one JSON document, also if libraries print, and exits with its status."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def leave_without_the_sum(world: World, model: Layers, reduction: ExactReduction
 
 
 def test_ranks_can_leave_after_an_unfinished_step(tmp_path: Path) -> None:
-    """As after a loss that is not finite: the sums are on their way, and nobody asks for them."""
+    """As after a loss that is not finite: the sums are on their way, and no call asks for them."""
     assert in_ranks(2, in_group, tmp_path, leave_without_the_sum) == ["left", "left"]
 
 

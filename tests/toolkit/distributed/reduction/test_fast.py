@@ -33,7 +33,7 @@ ROWS = np.concatenate(
 
 
 class Branches(nn.Module):
-    """A layer that all ranks use, one that rank 0 alone uses, and one that nobody uses."""
+    """A layer that all ranks use, one that rank 0 alone uses, and one that no rank uses."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -70,7 +70,7 @@ def test_missing_ranks_are_named_by_rank_0(run: RunDir, threads: ThreadPoolExecu
 
 def test_unreachable_rank_0_names_both_hosts_and_the_port(run: RunDir) -> None:
     with socket.socket() as silent:
-        # Bound, so that nobody else gets the port, but not listening.
+        # Bound, so that no other process gets the port, but not listening.
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
         world = worlds(2)[1]

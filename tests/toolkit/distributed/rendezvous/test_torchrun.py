@@ -53,7 +53,7 @@ def test_ranks_of_torchrun_meet_beside_its_store(
 def test_torchrun_may_reuse_the_name_of_a_killed_attempt(
     run: RunDir, threads: ThreadPoolExecutor, agent: Any
 ) -> None:
-    """Its publication is still there, and nobody answers."""
+    """Its publication is still there, and no process answers."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         place = Place(host="node17", addresses=["127.0.0.1"], port=silent.getsockname()[1])

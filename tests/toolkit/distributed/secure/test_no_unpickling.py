@@ -1,4 +1,4 @@
-"""Nothing that another process sends is unpickled or executed: a pickle runs whatever its sender wants."""
+"""Nothing that another process sends is unpickled or executed: a pickle can run any code of its sender."""
 
 from __future__ import annotations
 

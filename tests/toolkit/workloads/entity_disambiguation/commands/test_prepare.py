@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.slurm.commands.test_prepare import prepare_without_torch
+from tests.slurm.commands.experiments.test_prepare import prepare_without_torch
 from tests.toolkit.workloads.entity_disambiguation.entity_files import write_entity_experiment
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.slurm.commands.test_prepare import prepare_without_torch
+from tests.slurm.commands.experiments.test_prepare import prepare_without_torch
 from tests.slurm.support.user import User
 
 

@@ -33,8 +33,8 @@ from slurm.client.stop_reason import (
 )
 from slurm.config.resources import Resources
 from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
-from slurm.job.stop_signals import margin_s
-from slurm.job.time_budget import measured_lead_s
+from slurm.job.save_budget import measured_lead_s
+from slurm.job.when_to_stop import margin_s
 from slurm.status.liveness import is_training_here
 from slurm.status.submissions import last_resources
 from slurm.submission.batch.batch_script import IN_PLACE

@@ -28,7 +28,7 @@ from toolkit.errors import StkError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
 from toolkit.launch import launcher
-from toolkit.reliability.early_stop import interrupt_on_request
+from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.run_dir import RunDir
 from toolkit.training.output.progress_display import LogDisplay
 from toolkit.workload import PreparedSet, Progress

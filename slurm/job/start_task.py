@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from toolkit.reliability.early_stop import hold_back
+from toolkit.reliability.early_signals import hold_back
 
 
 def main() -> None:

@@ -16,7 +16,8 @@ from typing import NoReturn
 
 from slurm.client.topology import step_nonce, world_from_step
 from slurm.job.requeue import requeue_or_chain
-from slurm.job.stop_signals import JobStop, JobWatch
+from slurm.job.stop_signals import JobStop
+from slurm.job.when_to_stop import JobWatch
 from toolkit.config import load_resolved
 from toolkit.config.secrets import concealed
 from toolkit.errors import SchedulerError, StkError

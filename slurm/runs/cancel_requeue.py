@@ -10,7 +10,7 @@ from contextlib import suppress
 from slurm.client import programs
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.job.release_requeued import waits_for_begin_time
-from slurm.job.stop_signals import REQUEST_EVENT
+from slurm.job.when_to_stop import REQUEST_EVENT
 from slurm.status.liveness import is_launcher_alive, works_for
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, exclusively, last_submission, recover, recover_lost

@@ -22,7 +22,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.registry import task_kinds
-from toolkit.reliability.early_stop import interrupt_on_request
+from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.create_run import create_run
 from toolkit.system.output.amounts import duration
 from toolkit.system.output.json_text import json_text

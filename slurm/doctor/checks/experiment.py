@@ -9,7 +9,7 @@ from slurm.config.world_size import world_size
 from slurm.doctor.checks.saves import Saves, saves_of
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
-from slurm.job.time_budget import budgets_of_request, measured_lead_s, takes_too_long
+from slurm.job.save_budget import budgets_of_request, measured_lead_s, takes_too_long
 from slurm.submission.batch.job_options import partitions_of
 from slurm.submission.checks.early_checks import hidden_gpus
 from slurm.submission.checks.preflight import check_fits, read_facts

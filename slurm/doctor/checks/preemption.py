@@ -10,7 +10,7 @@ from slurm.doctor.checks.saves import Saves
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
 from slurm.doctor.partitions import preempting
-from slurm.job.time_budget import takes_too_long
+from slurm.job.save_budget import takes_too_long
 from toolkit.system.output.few import few
 
 #: Settings that send the job's own signal to a preempted job: the second since 23.02.

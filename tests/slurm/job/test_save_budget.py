@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm.client.parse import parse_partitions
-from slurm.job.time_budget import Budget, _of_time_limit, budgets, measured_lead_s, too_short
+from slurm.job.save_budget import Budget, _of_time_limit, budgets, measured_lead_s, too_short
 from toolkit.files import append_json_line
 from toolkit.run.run_dir import RunDir
 

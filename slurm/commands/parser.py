@@ -51,7 +51,7 @@ def parser_for(word: str) -> argparse.ArgumentParser:
 
     if word in workloads.names():
         return make_parser([word])
-    from toolkit.config.faults import nearest
+    from toolkit.system.output.nearest import nearest
 
     guess = nearest(word, [*COMMANDS, *workloads.names()])
     make_parser([]).error(f"there is no command {word!r}" + (f": did you mean {guess}?" if guess else ""))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from toolkit.config.origins import Key, Origin, Origins, covers, dotted
 from toolkit.errors import ConfigError, Fault
@@ -43,21 +42,3 @@ class Faults:
         if self._found:
             found = sorted(self._found, key=lambda pair: (pair[0], pair[1].key))
             raise ConfigError([fault for _, fault in found])
-
-
-def nearest(name: str, valid: Iterable[Any]) -> str | None:
-    """Return the valid name that a misspelt one most likely means, or None."""
-    # Imported late: only needed for an error.
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name, [str(each) for each in valid], n=1, cutoff=0.7)
-    return matches[0] if matches else None
-
-
-def suggest(name: str, valid: Iterable[Any]) -> str:
-    """Return a hint for an invalid name: the nearest valid one, or all of them."""
-    names = [str(each) for each in valid]
-    match = nearest(name, names)
-    if match:
-        return f"did you mean {match}?"
-    return f"valid: {', '.join(names)}" if names else ""

@@ -11,12 +11,13 @@ from toolkit.config.composition.compose import file_faults, gather, read_mapping
 from toolkit.config.composition.includes import Includes
 from toolkit.config.composition.overrides import apply
 from toolkit.config.composition.yaml_files import Files
-from toolkit.config.faults import Faults, suggest
+from toolkit.config.faults import Faults
 from toolkit.config.origins import COMMAND_LINE, Origins
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import require_secrets
 from toolkit.config.serialize import to_plain
 from toolkit.registry import task_kinds
+from toolkit.system.output.nearest import suggest
 from toolkit.workload import TaskSpec
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from toolkit.config.composition.yaml_files import Unreadable, parse
-from toolkit.config.faults import nearest
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import RANGES, Choice, Space, Values, range_of
+from toolkit.system.output.nearest import nearest
 
 _OPENING, _CLOSING = "[{(", "]})"
 _RANGE = re.compile(rf"\s*({'|'.join(RANGES)})\s*\((.*)\)\s*", re.DOTALL)

@@ -9,13 +9,14 @@ from typing import Any
 
 from toolkit.config.checking.descriptions import found
 from toolkit.config.composition.compose import file_faults, gather_sweep
-from toolkit.config.faults import Faults, suggest
+from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP
 from toolkit.config.origins import UNKNOWN, Key
 from toolkit.config.schema import NAME_PATTERN
 from toolkit.errors import UserError
 from toolkit.sweeps.spaces import RANGES, Space, Values, range_of, written
 from toolkit.sweeps.sweep import METHODS, Sweep
+from toolkit.system.output.nearest import suggest
 
 
 def load_sweep(path: Path, overrides: Sequence[str] = ()) -> Sweep | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from slurm.config.resources import Resources
-from toolkit.config.faults import nearest
 from toolkit.errors import UserError
+from toolkit.system.output.nearest import nearest
 
 #: Keys of `resources` that are options of sbatch with the same name, with dashes.
 SAME_NAME = (

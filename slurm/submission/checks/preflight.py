@@ -18,8 +18,8 @@ from slurm.client.quantities import format_minutes, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Resources
 from slurm.submission.batch.job_options import Component, components
 from slurm.submission.checks.host_fit import host_reasons, listed, unseen_hosts
-from toolkit.config.faults import nearest
 from toolkit.errors import SlurmRefused, UserError
+from toolkit.system.output.nearest import nearest
 
 #: Values of AccountingStorageEnforce that enforce limits.
 _ENFORCING = {"limits", "safe", "all"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from toolkit.config.checking.limits import guess
 from toolkit.config.faults import Faults
 from toolkit.config.schema import Experiment
 from toolkit.registry import metrics_of, task_kinds
+from toolkit.system.output.nearest import guess
 from toolkit.workload import Violation, rule
 
 

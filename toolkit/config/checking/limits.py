@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from toolkit.config.faults import nearest
 from toolkit.config.fields import Limits
+from toolkit.system.output.nearest import guess
 
 #: Largest whole number for a key without a limit: Slurm and torch use 32 bits.
 _MOST = 2**31 - 1
@@ -60,9 +60,3 @@ def cure(hint: Any, value: Any, limits: Limits) -> str:
     if hint is bool and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
         return "write true or false"
     return ""
-
-
-def guess(value: Any, valid: Any) -> str:
-    """Return a hint if a text is similar to a valid one."""
-    match = nearest(value, valid) if isinstance(value, str) else None
-    return f"did you mean {match}?" if match else ""

@@ -8,7 +8,6 @@ from typing import Any
 
 from toolkit.config.checking.goals import RULES as METRIC_RULES
 from toolkit.config.checking.goals import are_metrics_known
-from toolkit.config.checking.limits import guess
 from toolkit.config.faults import Faults
 from toolkit.config.library_arguments import (
     OPTIMIZERS,
@@ -25,6 +24,7 @@ from toolkit.config.secrets import masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
 from toolkit.registry import task_kinds
+from toolkit.system.output.nearest import guess
 from toolkit.workload import Violation, rule
 
 

@@ -12,11 +12,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 from toolkit.config.checking.coerce import CONVERSIONS, WRONG, flow_list, is_null, number_of
 from toolkit.config.checking.descriptions import allowed, found, without_none
 from toolkit.config.checking.goals import are_metrics_known, with_goal
-from toolkit.config.checking.limits import bounded, cure, guess, is_within, located
+from toolkit.config.checking.limits import bounded, cure, is_within, located
 from toolkit.config.checking.rules import check_rules
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
 from toolkit.config.composition.overrides import with_lists
-from toolkit.config.faults import Faults, suggest
+from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
 from toolkit.config.origins import UNKNOWN, Key, Origin, Origins, index_in, no_index
@@ -25,6 +25,7 @@ from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
 from toolkit.errors import UserError
 from toolkit.registry import task_kinds, task_section, unloaded
+from toolkit.system.output.nearest import guess, suggest
 from toolkit.workload import OwnSections, TaskSpec, UnfitTask
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from toolkit.config.faults import nearest
 from toolkit.config.origins import UNKNOWN, Key, dotted
 from toolkit.files import read_regular
+from toolkit.system.output.nearest import nearest
 
 # The C versions read and write about ten times faster, where PyYAML was built with them.
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

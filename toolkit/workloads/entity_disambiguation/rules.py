@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.split_files import one_file_or_splits
+from toolkit.system.output.nearest import suggest
 from toolkit.workload import Violation, rule
 from toolkit.workloads.entity_disambiguation.config import (
     BUILT_PREFIX,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.split_files import SPLITS, one_file_or_splits
+from toolkit.system.output.nearest import suggest
 from toolkit.workload import Violation, rule
 from toolkit.workloads.text_classification.config import BALANCED
 

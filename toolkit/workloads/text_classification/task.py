@@ -12,13 +12,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from toolkit.config.faults import suggest
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name
 from toolkit.errors import UserError
 from toolkit.nlp.encoder_config import check_longest
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.nearest import suggest
 from toolkit.task import Evaluation, Loss, Score, build_model
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.artifacts.evaluation import write_evaluation

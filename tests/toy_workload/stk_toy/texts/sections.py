@@ -8,13 +8,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from toolkit.config.faults import suggest
 from toolkit.config.fields import option
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.named_files import missing_files, violation_of
 from toolkit.data.sources.source_files import SourceFile, set_place, with_fingerprint
 from toolkit.data.sources.split_files import SPLITS, files_by_split, key_of_split, one_file_or_splits
 from toolkit.errors import DataError
+from toolkit.system.output.nearest import suggest
 from toolkit.workload import DataSection, ModelSection, Progress, Violation, rule
 
 if TYPE_CHECKING:

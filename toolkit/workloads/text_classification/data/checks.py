@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from toolkit.config.faults import nearest
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import Stamp
@@ -21,6 +20,7 @@ from toolkit.data.sources.split_files import files_by_split, key_of_split
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
+from toolkit.system.output.nearest import nearest
 from toolkit.workload import Violation, silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows

@@ -1,0 +1,30 @@
+"""What a misspelt name most likely means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def nearest(name: str, valid: Iterable[Any]) -> str | None:
+    """Return the valid name that a misspelt one most likely means, or None."""
+    # Imported late: only needed for an error.
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name, [str(each) for each in valid], n=1, cutoff=0.7)
+    return matches[0] if matches else None
+
+
+def suggest(name: str, valid: Iterable[Any]) -> str:
+    """Return a hint for an invalid name: the nearest valid one, or all of them."""
+    names = [str(each) for each in valid]
+    match = nearest(name, names)
+    if match:
+        return f"did you mean {match}?"
+    return f"valid: {', '.join(names)}" if names else ""
+
+
+def guess(value: Any, valid: Any) -> str:
+    """Return a hint if a text is similar to a valid one."""
+    match = nearest(value, valid) if isinstance(value, str) else None
+    return f"did you mean {match}?" if match else ""

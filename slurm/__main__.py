@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Run the command and return its exit code."""
     if sys.argv[1:2] == ["run"]:
-        from toolkit.reliability.early_stop import hold_back
+        from toolkit.reliability.early_signals import hold_back
 
         # Before the slow imports: a stop signal during them must not count as a crash.
         hold_back()

@@ -20,7 +20,7 @@ from slurm.status.rows import status
 from slurm.status.submissions import last_submission
 from toolkit.errors import StkError, UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.reliability.early_stop import interrupt_on_request
+from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.events import note_event
 from toolkit.run.folder_trust import python_path
 from toolkit.run.run_dir import RunDir

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.paths import matches_manifest
 from toolkit.config import load_resolved
 from toolkit.errors import CheckpointError, UserError

@@ -23,7 +23,7 @@ from typing import Any
 
 from torch import nn
 
-from toolkit.checkpoint.best import best_checkpoint, finished_result
+from toolkit.checkpoint.finished import best_checkpoint, finished_result
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.checkpoint.verification import read_manifest
 from toolkit.config import load_on_file, load_to_run, to_yaml

@@ -13,8 +13,8 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from toolkit.checkpoint.best import best_checkpoint
 from toolkit.checkpoint.checksums import VERSION, check_file
+from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.state import Progress
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32, read_json

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from toolkit.reliability.early_stop import hold_back
+from toolkit.reliability.early_signals import hold_back
 
 
 def main(run: str, processes: str) -> int:

@@ -227,7 +227,7 @@ class _Launcher:
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
-        # Until now these may be blocked, and SIGUSR1 may interrupt (toolkit.reliability.early_stop).
+        # Until now these may be blocked, and SIGUSR1 may interrupt (toolkit.reliability.early_signals).
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*self._stop_signals, signal.SIGUSR1))
 

@@ -16,8 +16,8 @@ from typing import Any
 from drawing import save, terminal_page
 from rich.console import Console
 
-from slurm.status.layout import table
 from slurm.status.rows import status
+from slurm.status.table import table
 from toolkit.files import append_json_line, write_json
 from toolkit.run.run_dir import RunDir, find_runs
 

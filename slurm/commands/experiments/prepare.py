@@ -13,7 +13,7 @@ from slurm.submission.prepare_job import PreparationJob, submit_preparation
 from toolkit.config import load_with_origins
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
-from toolkit.reliability.early_stop import interrupt_on_request
+from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, Display, is_on_terminal

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from slurm.commands.common import warn
-from slurm.job.time_budget import budgets_of_request, measured_lead_s, too_short
+from slurm.job.save_budget import budgets_of_request, measured_lead_s, too_short
 from slurm.status.dependency import waits_for
 from slurm.status.submissions import last_resources, last_submission
 from slurm.submission.chain import check_links, held, read_links, submit_links

@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if not arguments.json:
         # Imported here: rich is slow to import, and --json does not need it.
-        from slurm.status.layout import console_for_tables
+        from slurm.status.table import console_for_tables
         from slurm.sweeps.table import preview
 
         console_for_tables().print(preview(wanted))

@@ -35,7 +35,7 @@ _MANY = 50
 
 
 def _status(arguments: Namespace) -> int:
-    from slurm.status.layout import console_for_tables
+    from slurm.status.table import console_for_tables
     from slurm.sweeps.overview import drawn, overview
 
     folder, record = _named(arguments)
@@ -120,7 +120,7 @@ def _resume(arguments: Namespace) -> int:
 
 def _report(arguments: Namespace) -> int:
     """Write the report of a sweep, and show its table."""
-    from slurm.status.layout import console_for_tables
+    from slurm.status.table import console_for_tables
     from slurm.sweeps.overview import overview
     from toolkit.sweeps.results.collect import read_results, to_json
     from toolkit.sweeps.results.report import write_report

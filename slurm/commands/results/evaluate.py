@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from slurm.commands import run_snapshot
 from slurm.commands.results.report import render, written
-from toolkit.checkpoint.best import best_step
+from toolkit.checkpoint.finished import best_step
 from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError

@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
 def _show(proposal: Proposal) -> None:
     from slurm.runs.cleaning.table import table
-    from slurm.status.layout import console_for_tables
+    from slurm.status.table import console_for_tables
 
     if not proposal.items:
         print("nothing to delete")

@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps([row.to_json() for row in rows]))
     elif rows:
-        from slurm.status.layout import show  # rich is slow to import
+        from slurm.status.table import show  # rich is slow to import
 
         show(rows)
     elif runs:

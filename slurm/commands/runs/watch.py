@@ -77,7 +77,7 @@ def _table() -> Iterator[Show]:
     from rich.live import Live
     from rich.text import Text
 
-    from slurm.status.layout import lay_out
+    from slurm.status.table import lay_out
 
     def show(rows: Sequence[RunStatus]) -> None:
         lines = lay_out(rows, live.console.width)

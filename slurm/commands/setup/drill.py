@@ -21,7 +21,7 @@ from slurm.drill.task import drill_experiment
 from slurm.submission.submit import choose_cluster
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.reliability.early_stop import interrupt_on_request
+from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 

@@ -16,8 +16,8 @@ from slurm.runs.watching.overview import Overview
 from slurm.runs.watching.polling import RunPoller
 from slurm.runs.watching.reading import RunReader, Snapshot
 from slurm.runs.watching.view import KEYS, KEYS_OF_OPENED, view
-from slurm.status.layout import show
 from slurm.status.rows import RunStatus
+from slurm.status.table import show
 from toolkit.errors import StkError
 from toolkit.run.run_dir import RunDir
 

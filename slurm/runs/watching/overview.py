@@ -9,8 +9,8 @@ from rich.text import Text
 
 from slurm.runs.watching.drawing import cut, key_line
 from slurm.runs.watching.live_view import Ending, LiveView
-from slurm.status.layout import Line, blocks
 from slurm.status.rows import RunStatus
+from slurm.status.table import Line, blocks
 
 #: Keys that move the selection, with the number of rows.
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1}

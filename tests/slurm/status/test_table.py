@@ -17,9 +17,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from slurm.commands.runs.watch import _table
-from slurm.status.layout import lay_out
 from slurm.status.rows import RunStatus
 from slurm.status.run_state import CANNOT_ASK
+from slurm.status.table import lay_out
 from tests.slurm.status.folders import new_run
 
 TRAINING = RunStatus(

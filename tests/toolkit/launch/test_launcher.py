@@ -150,7 +150,7 @@ def test_sigusr1_ends_a_launcher_that_was_interrupted_by_it_before(run: RunDir) 
     code = (
         "import pathlib, signal\n"
         "from toolkit.launch.launcher import Machines, Nodes, RunDir, _Launcher\n"
-        "from toolkit.reliability.early_stop import interrupt_on_request\n"
+        "from toolkit.reliability.early_signals import interrupt_on_request\n"
         "interrupt_on_request()\n"
         f"_Launcher(RunDir(pathlib.Path({str(run.path)!r})), Nodes(Machines.alone(1)), {{}}, True)\n"
         "signal.raise_signal(signal.SIGUSR1)\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from toolkit.analysis.prediction.predictor import Predictor
-from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.loading import load_weights
 from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_to_run

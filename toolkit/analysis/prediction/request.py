@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.analysis.prediction.formats import JSON_LINES, LINES, OUTPUTS, TABLES
-from toolkit.checkpoint.best import finished_result
+from toolkit.checkpoint.finished import finished_result
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.compressed import unpacked_name

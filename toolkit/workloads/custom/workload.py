@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.workload import LOSS, TaskSpec, Workload
-from toolkit.workloads.custom.command import code, config
+from toolkit.workloads.custom.command import config
+from toolkit.workloads.custom.command.kept_files import kept_files, shared_outputs
 from toolkit.workloads.custom.functions import sections
 from toolkit.workloads.custom.functions.user_code import prediction_fault
 
@@ -47,9 +48,9 @@ _COMMAND = TaskSpec(
     worker=f"{_PACKAGE}.command.worker:run_attempt",
     rules=config.RULES,
     file_check=config.missing_script,
-    file_warnings=lambda whole: chain(config.missing_program(whole), code.shared_outputs(whole)),
+    file_warnings=lambda whole: chain(config.missing_program(whole), shared_outputs(whole)),
     prediction_fault=_no_model_fault,
-    kept_files=code.kept_files,
+    kept_files=kept_files,
 )
 
 WORKLOAD = Workload(

@@ -13,8 +13,8 @@ from rich.segment import Segment
 
 from slurm.runs.watching.overview import KEYS, table_view
 from slurm.status.columns import footer
-from slurm.status.layout import blocks
 from slurm.status.rows import RunStatus
+from slurm.status.table import blocks
 from tests.slurm.runs.watching.folders import ROW
 
 HUNDRED = [replace(ROW, run_id=f"tiny-{number:03}") for number in range(100)]

@@ -28,7 +28,7 @@ from toolkit.run.kept_code.edited_code import (
 )
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, find_runs
-from toolkit.workloads.custom.command.code import LARGEST_FILE, make_work_folder
+from toolkit.workloads.custom.command.kept_files import LARGEST_FILE, make_work_folder
 from toolkit.workloads.custom.functions.user_code import UserCode, prediction_fault
 
 from .own_digits import write_digits

@@ -12,11 +12,16 @@ import pytest
 
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command import code
-from toolkit.workloads.custom.command.code import import_path, kept_files, make_work_folder
+from toolkit.workloads.custom.command.kept_files import (
+    LARGEST_FILE,
+    import_path,
+    kept_files,
+    make_work_folder,
+    shared_outputs,
+)
 
 #: More than a file of code may have.
-LARGE = bytes(code.LARGEST_FILE + 1)
+LARGE = bytes(LARGEST_FILE + 1)
 
 
 def add(folder: Path, *names: str, content: bytes | None = None) -> None:
@@ -115,7 +120,10 @@ def test_copied_packages_are_imported_before_the_edited_ones(
 ) -> None:
     """By PYTHONPATH, or after `pip install -e` of a folder whose packages are in src/."""
     add(folder, "lib/mine.py", "project/src/ours/__init__.py")
-    monkeypatch.setattr(code, "editable_folders", lambda: [folder / "project", Path("/elsewhere")])
+    monkeypatch.setattr(
+        "toolkit.workloads.custom.command.kept_files.editable_folders",
+        lambda: [folder / "project", Path("/elsewhere")],
+    )
     make_work_folder(run, keep(run, folder, folder))
     given = os.pathsep.join(["/site", str(folder / "lib")])
     found = import_path(run, folder, {"PYTHONPATH": given}).split(os.pathsep)
@@ -198,7 +206,7 @@ def test_outputs_shared_by_all_runs_are_named_in_a_warning(folder: Path) -> None
     add(folder, "last.pt", "base.pt", "results/large", content=LARGE)
     task = SimpleNamespace(folder=str(folder), run=())
     experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
-    (warning,) = code.shared_outputs(experiment)
+    (warning,) = shared_outputs(experiment)
     assert "last.pt, out, results." in warning.problem
 
 
@@ -222,7 +230,7 @@ def test_names_of_output_are_told_from_those_of_data_and_of_the_runs(
     add(tmp_path, name, content=LARGE)
     task = SimpleNamespace(folder=str(tmp_path), run=())
     experiment = SimpleNamespace(task=task, code=(str(tmp_path / "train.py"),), inputs=())
-    assert bool([*code.shared_outputs(experiment)]) is is_output
+    assert bool([*shared_outputs(experiment)]) is is_output
 
 
 def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> None:
@@ -249,7 +257,7 @@ def test_code_that_is_missing_or_outside_the_folder_is_refused(folder: Path, run
 def test_too_many_files_are_refused_before_anything_is_written(
     folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code, "MOST_FILES", 2)
+    monkeypatch.setattr("toolkit.workloads.custom.command.kept_files.MOST_FILES", 2)
     with pytest.raises(UserError, match="more than 2 files"):
         keep(run, folder, folder)
     assert not run.user_code.exists()

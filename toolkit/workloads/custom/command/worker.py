@@ -30,8 +30,8 @@ from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
-from toolkit.workloads.custom.command.code import import_path, make_work_folder
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
+from toolkit.workloads.custom.command.kept_files import import_path, make_work_folder
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program, end_earlier_processes
 from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark

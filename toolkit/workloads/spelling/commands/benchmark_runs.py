@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.best import unfinished
+from toolkit.checkpoint.finished import unfinished
 from toolkit.command import Host
 from toolkit.errors import RunFailed, StkError, UserError
 from toolkit.exit_codes import ExitCode

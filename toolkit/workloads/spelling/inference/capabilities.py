@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from toolkit.checkpoint.best import finished_result
+from toolkit.checkpoint.finished import finished_result
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir

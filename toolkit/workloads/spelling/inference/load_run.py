@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from toolkit.checkpoint.best import best_checkpoint
+from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment

@@ -15,7 +15,7 @@ from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.calling.from_function import experiment_of
-from toolkit.workloads.custom.command.code import kept_files
+from toolkit.workloads.custom.command.kept_files import kept_files
 
 
 def test_result_is_the_return_value_and_the_same_call_gives_the_same_run(work: ModuleType) -> None:

@@ -7,11 +7,11 @@ the best one is given up.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from toolkit.checkpoint.checksums import may_pass
 from toolkit.checkpoint.paths import keep_damaged
 from toolkit.checkpoint.verification import Identity, Note, OtherIdentity, read_progress, verify
 from toolkit.errors import CheckpointError
@@ -21,8 +21,6 @@ from toolkit.run.run_dir import MANIFEST, RunDir
 
 #: Saves, of the last ones that events.jsonl names, whose folders are looked up.
 _RECORDED = 10
-#: Read errors of a network file system that may pass. EIO is none of them: a bad sector gives it too.
-_PASSING = frozenset({errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO})
 
 log = logging.getLogger("toolkit")
 
@@ -122,7 +120,7 @@ class _Examined:
                 verify(self._run.checkpoint(step), None if step in self._forced else self._identity)
                 self._faults[step] = None
             except CheckpointError as error:
-                if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
+                if may_pass(error):
                     raise
                 self._faults[step] = str(error)
                 if isinstance(error, OtherIdentity):

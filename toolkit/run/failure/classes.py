@@ -222,7 +222,7 @@ _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "ope
 #: A full disk, and a quota that is used up.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: Faults of a disk or the network.
-_IO_ERRORS = NO_ROOM | {
+IO_ERRORS = NO_ROOM | {
     errno.EIO,
     errno.ESTALE,
     errno.EROFS,
@@ -284,7 +284,7 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     ("rendezvous", _is(RendezvousError)),
     # A save failed for lack of room: another attempt would fail, too.
     (FULL_DISK, lambda error: isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM),
-    (IO, lambda error: _disk_errno(error) in _IO_ERRORS),
+    (IO, lambda error: _disk_errno(error) in IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     ("address_in_use", lambda error: _errno(error) == errno.EADDRINUSE),

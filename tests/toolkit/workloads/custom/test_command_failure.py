@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from tests.toolkit.support.killed_worker import error_of_killed_worker
+from toolkit.errors import CheckpointError
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.failure import failure_of
+from toolkit.workloads.custom.script import ranks
 
 _TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\n'
 
@@ -50,6 +52,8 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
             "checkpoint",
             "run.checkpoint(3)",
         ),
+        ("toolkit.errors.CheckpointError: run.checkpoint(3) failed: Input/output error\n", "io", "(3)"),
+        ("my.errors.CheckpointError: Input/output error\n", "exception", "Input/output"),
         ("AssertionError\n", "exception", "AssertionError"),
         ("my.models.BadShape: (3, 4)\nexpected (3, 5)\n", "exception", "BadShape: (3, 4)"),
         ("StopIteration\nwandb: synced\n", "exception", "StopIteration"),
@@ -68,6 +72,14 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
 )
 def test_only_errors_of_the_toolkit_are_wrong_input(package: str, kind: str) -> None:
     assert record(f"{_TRACE}{package}DataError: No numeric types to aggregate\n")["class"] == kind
+
+
+def test_save_that_failed_on_another_rank_does_not_decide_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of that rank does, also if its record comes second."""
+    monkeypatch.setattr(ranks, "largest", lambda *values: [1.0])
+    with pytest.raises(CheckpointError) as raised:
+        ranks.SharedError("run.checkpoint(3) failed").raise_together()
+    assert record("".join(traceback.format_exception(raised.value)))["class"] == "peer_lost"
 
 
 def test_traceback_after_an_unfinished_progress_bar_is_found() -> None:

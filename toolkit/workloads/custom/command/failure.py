@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.run.failure.classes import KILLED, OOM_KILLED, OUT_OF_MEMORY, PEER_LOST, class_by_words
+from toolkit.run.failure.classes import (
+    IO,
+    IO_ERRORS,
+    KILLED,
+    NO_ROOM,
+    OOM_KILLED,
+    OUT_OF_MEMORY,
+    PEER_LOST,
+    class_by_words,
+)
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
 from toolkit.system.world import World
@@ -37,6 +47,8 @@ _CLASSES = {
 }
 #: Of the package toolkit, raised by calls of a script to it. Other libraries have errors of these names.
 _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT, "CheckpointError": "checkpoint"}
+#: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
+_ELSEWHERE = "an error on another rank"
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
@@ -102,7 +114,12 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
 def _class_of(package: str, name: str, message: str) -> str:
     """The failure class of an exception; `package` ends with a dot, or is empty."""
     if package.startswith("toolkit.") and name in _OWN_CLASSES:
-        return _OWN_CLASSES[name]
+        said = message.partition("\n")[0] if name == "CheckpointError" else ""
+        if _ELSEWHERE in said:
+            return PEER_LOST
+        # The next attempt would find a full disk, too.
+        is_of_io = any(os.strerror(each) in said for each in IO_ERRORS - NO_ROOM)
+        return IO if is_of_io else _OWN_CLASSES[name]
     by_words = class_by_words(message)
     return _CLASSES.get(name, "exception") if by_words is None else by_words[0]
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.checksums import VERSION, check_file
+from toolkit.checkpoint.checksums import VERSION, check_file, may_pass
 from toolkit.checkpoint.paths import (
     clear_leftovers,
     give_name,
@@ -43,7 +43,8 @@ def verify(folder: Path) -> None:
         for file, facts in expected.items():
             check_file(file, {"bytes": facts["bytes"], "crc32": facts["crc32"]})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        what = "is missing" if not path.exists() else f"cannot be read: {error}"
+        is_there = isinstance(error, OSError) or path.exists()
+        what = f"cannot be read: {error}" if is_there else "is missing"
         raise CheckpointError(f"{path} {what}") from error
 
 
@@ -51,7 +52,8 @@ def newest_good(run: RunDir) -> int | None:
     """Return the step of the newest checkpoint that verifies; None without checkpoints. Rank 0 calls it.
 
     Damaged newer checkpoints are set aside; log and events name them with the reason. Raises CheckpointError
-    if all are damaged: starting over silently would discard the work.
+    if all are damaged: starting over silently would discard the work. Raises it also if one cannot be read
+    now, but perhaps later.
     """
     clear_leftovers(run)
     damaged: list[int] = []
@@ -59,6 +61,8 @@ def newest_good(run: RunDir) -> int | None:
         try:
             verify(run.checkpoint(step))
         except CheckpointError as error:
+            if may_pass(error):
+                raise
             note_event(run, "checkpoint_rejected", step=step, reason=str(error))
             log.warning("the checkpoint of step %d is not used: %s", step, error)
             damaged.append(step)

@@ -75,7 +75,7 @@ class CurrentRun:
         All ranks get the answer of rank 0. Damaged newer checkpoints are set aside. Metrics that earlier
         attempts logged after its step are dropped.
 
-        Raises stk.CheckpointError if all checkpoints are damaged.
+        Raises stk.CheckpointError if all checkpoints are damaged, or if the disk fails.
         """
         if not self._place.is_in_run and hasattr(sys, "ps1"):
             # In a notebook, an interrupted cell is executed again.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
+import pkgutil
 import subprocess
 import sys
+import traceback
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
@@ -21,6 +25,8 @@ from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.run.events import read_events, save_events
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
+from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.script import checkpoints, current_run, ranks, resuming
 from toolkit.workloads.custom.script.place import Place, find_place
 
@@ -160,6 +166,40 @@ def test_damaged_checkpoint_is_rejected_and_the_previous_checkpoint_is_used(run:
     assert run.last.resolve() == run.checkpoint(1)
     (rejected,) = read_events(run, "checkpoint_rejected")
     assert "0.txt" in rejected.facts["reason"]
+
+
+@pytest.mark.parametrize(
+    "reader, number, is_kept",
+    [
+        ("toolkit.checkpoint.checksums.crc32", errno.ESTALE, True),
+        ("toolkit.checkpoint.checksums.crc32", errno.ETIMEDOUT, True),
+        ("toolkit.workloads.custom.script.checkpoints.read_json", errno.ESTALE, True),
+        ("os.stat", errno.ESTALE, True),
+        ("toolkit.checkpoint.checksums.crc32", errno.EIO, False),
+    ],
+)
+def test_checkpoint_that_cannot_be_read_for_a_moment_is_kept(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, reader: str, number: int, is_kept: bool
+) -> None:
+    """As by a server that restarts. The next attempt reads it. A bad sector stays bad."""
+    for step in (1, 2):
+        save(start(run), step)
+    read, newest = pkgutil.resolve_name(reader), str(run.checkpoint(2))
+
+    def fail(path: Any, **options: Any) -> Any:
+        if str(path).startswith(newest):
+            raise OSError(number, os.strerror(number), path)
+        return read(path, **options)
+
+    monkeypatch.setattr(reader, fail)
+    if is_kept:
+        with pytest.raises(CheckpointError) as raised:
+            start(run).latest_checkpoint()
+        output = "".join(traceback.format_exception(raised.value))
+        assert failure_of(World.single(), 1, output, None)["class"] == "io"
+        assert run.checkpoint_steps() == [1, 2]
+    else:
+        assert start(run).latest_checkpoint() == run.checkpoint(1)
 
 
 def test_start_is_refused_if_all_checkpoints_are_damaged(run: RunDir) -> None:

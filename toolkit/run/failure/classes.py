@@ -21,6 +21,7 @@ from toolkit.errors import (
 if TYPE_CHECKING:
     from toolkit.config.sections import Setting
 
+ADDRESS_IN_USE = "address_in_use"
 PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "no_progress", "launch"
 DEVICE, COMMUNICATION, IO, FULL_DISK = "device", "communication", "io", "full_disk"
 #: Memory ran out: the program got an error, or the kernel killed it.
@@ -105,7 +106,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "rendezvous": FailureClass(
         policy=Policy.RETRY, advice="Check the network between the hosts, then resume the run."
     ),
-    "address_in_use": FailureClass(
+    ADDRESS_IN_USE: FailureClass(
         policy=Policy.RETRY, advice=f"Another process uses the port; a new attempt takes another. {_RESUME}"
     ),
     IO: FailureClass(
@@ -217,6 +218,8 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (COMMUNICATION, _COMMUNICATION_WORDS),
     (IO, ("No space left on device", "Disk quota exceeded", *_TORCH_SAVE_WORDS)),
 )
+#: Of torch and others whose port another process uses.
+PORT_WORDS = ("EADDRINUSE", "Address already in use")
 #: Messages of torch under use_deterministic_algorithms, about its own operations and cuBLAS.
 _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")
 #: A full disk, and a quota that is used up.
@@ -287,8 +290,8 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (IO, lambda error: _disk_errno(error) in IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
-    ("address_in_use", lambda error: _errno(error) == errno.EADDRINUSE),
-    ("address_in_use", _says("EADDRINUSE", "Address already in use")),
+    (ADDRESS_IN_USE, lambda error: _errno(error) == errno.EADDRINUSE),
+    (ADDRESS_IN_USE, _says(*PORT_WORDS)),
     (OOM_KILLED, _worker_was_killed),
     (DEVICE, _says(*_DEVICE_WORDS)),
     (PEER_LOST, _says(*_PEER_LOST_WORDS)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.run.failure.classes import (
+    ADDRESS_IN_USE,
     IO,
     IO_ERRORS,
     KILLED,
@@ -17,7 +18,9 @@ from toolkit.run.failure.classes import (
     OOM_KILLED,
     OUT_OF_MEMORY,
     PEER_LOST,
+    PORT_WORDS,
     class_by_words,
+    describe,
 )
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
@@ -31,6 +34,8 @@ _PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
+#: The errno of an OSError, at the beginning of its message.
+_ERRNO = re.compile(r"[\w.]+: \[Errno (\d+)\] ")
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
 #: The end of torch's error about a worker of a DataLoader. The error before it may say why.
@@ -46,7 +51,7 @@ _CLASSES = {
     "OutOfMemoryError": OUT_OF_MEMORY,
 }
 #: Of the package toolkit, raised by calls of a script to it. Other libraries have errors of these names.
-_OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT, "CheckpointError": "checkpoint"}
+_OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
 _ELSEWHERE = "an error on another rank"
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
@@ -113,15 +118,27 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
 
 def _class_of(package: str, name: str, message: str) -> str:
     """The failure class of an exception; `package` ends with a dot, or is empty."""
+    line = message.partition("\n")[0]
+    if package.startswith("toolkit.") and name == "CheckpointError":
+        return _class_of_checkpoint(line)
     if package.startswith("toolkit.") and name in _OWN_CLASSES:
-        said = message.partition("\n")[0] if name == "CheckpointError" else ""
-        if _ELSEWHERE in said:
-            return PEER_LOST
-        # The next attempt would find a full disk, too.
-        is_of_io = any(os.strerror(each) in said for each in IO_ERRORS - NO_ROOM)
-        return IO if is_of_io else _OWN_CLASSES[name]
-    by_words = class_by_words(message)
-    return _CLASSES.get(name, "exception") if by_words is None else by_words[0]
+        return _OWN_CLASSES[name]
+    if (by_words := class_by_words(message)) is not None:
+        return by_words[0]
+    if any(word in line for word in PORT_WORDS):
+        return ADDRESS_IN_USE
+    if (found := _ERRNO.match(line)) is not None:
+        return describe(OSError(int(found[1]), ""))[0]
+    return _CLASSES.get(name, "exception")
+
+
+def _class_of_checkpoint(line: str) -> str:
+    """The failure class of a CheckpointError of the toolkit."""
+    if _ELSEWHERE in line:
+        return PEER_LOST
+    # The next attempt would find a full disk, too.
+    is_of_io = any(os.strerror(each) in line for each in IO_ERRORS - NO_ROOM)
+    return IO if is_of_io else "checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from toolkit.reliability.fault_injection import Faults
 from toolkit.run import fence
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import save_events
+from toolkit.run.failure.classes import disk_errno
 from toolkit.run.run_dir import RunDir
 
 __all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]
@@ -251,7 +252,7 @@ class Checkpoints:
         broadcast_checkpoint(folder, self._group)
         wait_for_manifest(folder, choice.manifest_crc32)
 
-        faults: list[str] = []
+        faults: list[tuple[str, int | None]] = []
 
         def verify_elsewhere() -> None:
             # Each host has its own cache of the files.
@@ -259,11 +260,12 @@ class Checkpoints:
                 if not world.is_main:
                     verify(folder, None if choice.forced else self._identity)
             except (CheckpointError, OSError) as error:
-                faults.append(str(error))
+                faults.append((str(error), disk_errno(error)))
 
         self._group.nodes_first(verify_elsewhere)
-        for fault in chain.from_iterable(self._group.gather(faults)):
-            raise CheckpointError(fault)
+        for fault, number in chain.from_iterable(self._group.gather(faults)):
+            # The cause decides whether the run starts again.
+            raise CheckpointError(fault) from (OSError(number, os.strerror(number)) if number else None)
         load(folder, state)
         if choice.best_lost:
             state.progress.best_value = state.progress.best_loss = state.progress.best_step = None

@@ -117,21 +117,22 @@ def wait_for_manifest(folder: Path, expected_crc32: int) -> None:
     deadline = time.monotonic() + _STALE_S
     while (seen := _seen_crc32(folder)) != expected_crc32:
         if time.monotonic() > deadline:
-            what = "none" if seen is None else f"another one (CRC-32 {seen:08x})"
+            fault = seen if isinstance(seen, OSError) else None
+            what = "none" if fault else f"another one (CRC-32 {seen:08x})"
             raise CheckpointError(
                 f"{folder / MANIFEST}: rank 0 has CRC-32 {expected_crc32:08x}, this host {what}; "
                 "is the run folder on a file system that all hosts share?"
-            )
+            ) from fault
         time.sleep(0.5)
 
 
-def _seen_crc32(folder: Path) -> int | None:
+def _seen_crc32(folder: Path) -> int | OSError:
     try:
         # Listing the folder makes the client of a network file system ask its server.
         list(folder.parent.iterdir())
         return crc32(folder / MANIFEST)
-    except OSError:
-        return None
+    except OSError as error:
+        return error
 
 
 def _lists_files(manifest: Mapping[str, Any]) -> bool:

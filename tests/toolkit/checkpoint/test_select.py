@@ -8,6 +8,7 @@ import os
 import pickle
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 
 from tests.toolkit.support.checkpointing import (
+    checkpoints,
     expected_facts,
     facts,
     loaded,
@@ -25,6 +27,7 @@ from tests.toolkit.support.checkpointing import (
     state_at,
     truncate,
 )
+from tests.toolkit.support.ranks import in_ranks, joined
 from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.store import load, verify
 from toolkit.checkpoint.verification import wait_for_manifest
@@ -32,6 +35,7 @@ from toolkit.errors import CheckpointError
 from toolkit.files import crc32
 from toolkit.run.failure.classes import describe
 from toolkit.run.run_dir import RunDir
+from toolkit.system.world import World
 
 
 def rewrite(folder: Path, name: str, raw: bytes) -> None:
@@ -200,6 +204,40 @@ def test_host_refuses_a_different_or_missing_manifest(saved: RunDir, monkeypatch
         wait_for_manifest(folder, 1)
     with pytest.raises(CheckpointError, match="this host none"):
         wait_for_manifest(saved.checkpoint(30), 1)
+
+
+def stale(path: Path) -> int:
+    """As by a network file system whose server has been started again."""
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+
+
+def test_host_that_cannot_read_the_manifest_fails_as_its_disk_does(
+    saved: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.checkpoint.verification._STALE_S", 0.0)
+    monkeypatch.setattr("toolkit.checkpoint.verification.crc32", stale)
+    with pytest.raises(CheckpointError, match="this host none") as raised:
+        wait_for_manifest(saved.checkpoint(20), 1)
+    assert describe(raised.value)[0] == "io"
+
+
+def failure_of_load(world: World, folder: Path, is_damaged: bool) -> str:
+    """The class of the failure of a rank, each on a host of its own, if host 1 cannot read the checkpoint."""
+    placed = replace(world, local_rank=0, local_size=1, node=world.rank, nodes=2)
+    with joined(world, folder) as group, pytest.MonkeyPatch.context() as patch:
+        if not world.is_main:
+            read = (lambda path: 0) if is_damaged else stale
+            patch.setattr("toolkit.checkpoint.checksums.crc32", read)
+        with pytest.raises(CheckpointError) as raised:
+            checkpoints(RunDir(folder), replace(group, world=placed)).load_latest(new_state())
+    return describe(raised.value)[0]
+
+
+@pytest.mark.parametrize("is_damaged, kind", [(False, "io"), (True, "checkpoint")])
+def test_all_ranks_fail_as_the_host_that_cannot_read_the_checkpoint(
+    saved: RunDir, is_damaged: bool, kind: str
+) -> None:
+    assert in_ranks(2, failure_of_load, saved.path, is_damaged) == [kind, kind]
 
 
 def test_host_that_sees_the_manifest_late_waits_for_it(

@@ -272,8 +272,8 @@ def _errno(error: BaseException) -> int | None:
     return error.errno if isinstance(error, OSError) else None
 
 
-def _disk_errno(error: BaseException) -> int | None:
-    """The errno of an OSError, or of the OSError that made a save fail; None for other errors."""
+def disk_errno(error: BaseException) -> int | None:
+    """The errno of an OSError, or of the OSError behind a CheckpointError; None for other errors."""
     return _errno((error.__cause__ or error) if isinstance(error, CheckpointError) else error)
 
 
@@ -286,8 +286,8 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (DEVICE, _is(DeviceError)),
     ("rendezvous", _is(RendezvousError)),
     # A save failed for lack of room: another attempt would fail, too.
-    (FULL_DISK, lambda error: isinstance(error, CheckpointError) and _disk_errno(error) in NO_ROOM),
-    (IO, lambda error: _disk_errno(error) in IO_ERRORS),
+    (FULL_DISK, lambda error: isinstance(error, CheckpointError) and disk_errno(error) in NO_ROOM),
+    (IO, lambda error: disk_errno(error) in IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
     (ADDRESS_IN_USE, lambda error: _errno(error) == errno.EADDRINUSE),

@@ -48,6 +48,11 @@ class Place:
         return self.attempt > 0
 
     @property
+    def saving(self) -> str:
+        """A part of the names of the folders that this attempt is writing."""
+        return f"start_{self.attempt}"
+
+    @property
     def start(self) -> str:
         """A name for this attempt: the same on all ranks, and unique."""
         return f"{self.nonce}.{self.attempt}.{self.restart}"

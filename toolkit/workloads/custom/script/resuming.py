@@ -98,8 +98,12 @@ class Newest:
 
 
 def _answer(place: Place) -> dict[str, Any]:
+    # This may be a child process of a training that is saving just now. When torchrun has started the
+    # processes again, such folders of this attempt are left over.
+    may_be_child = place.is_in_run and place.restart == 0
+    spared = (place.saving, place.nonce) if may_be_child else ()
     try:
-        if (step := newest_good(place.run)) is not None:
+        if (step := newest_good(place.run, spared)) is not None:
             _warn_of_other_size(place, step)
         return {"step": step}
     except CheckpointError as error:

@@ -1,4 +1,4 @@
-"""Processes that a script forks survive a signal to all processes, and obey their parent."""
+"""Processes that a script starts: they survive a signal to all, obey their parent, and spare its save."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
 
 from .interrupted import ALL_STEPS, STEP, TOTAL, Interrupted, logged_steps
 
@@ -87,6 +88,20 @@ blocked = "import signal; print(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())
 subprocess.run([sys.executable, "-c", blocked], preexec_fn=lambda: None, check=True)
 """
 
+#: A child process asks for the newest checkpoint, as to evaluate it, while its parent writes another one.
+EVALUATES = """
+import subprocess, sys
+import stk
+run = stk.current_run()
+ask = "import stk; print(stk.current_run().latest_checkpoint().name)"
+with run.checkpoint(1) as folder:
+    (folder / "state").touch()
+with run.checkpoint(2) as folder:
+    (folder / "state").touch()
+    subprocess.run([sys.executable, "-c", ask], check=True)
+    (folder / "more").touch()
+"""
+
 
 def in_a_run(folder: Path, code: str) -> str:
     """Execute code as a script of a run does; return its output."""
@@ -113,6 +128,11 @@ def test_forked_process_obeys_only_its_parent(tmp_path: Path) -> None:
 
 def test_started_program_has_no_blocked_signals(tmp_path: Path) -> None:
     assert in_a_run(tmp_path, EXECUTES).strip() == "set()"
+
+
+def test_process_that_reads_a_checkpoint_leaves_the_one_that_is_being_written(tmp_path: Path) -> None:
+    assert in_a_run(tmp_path, EVALUATES) == "step_00000001\n"
+    assert RunDir(tmp_path).checkpoint_steps() == [1, 2]
 
 
 def test_pool_of_a_fork_server_ends(tmp_path: Path) -> None:

@@ -258,6 +258,28 @@ def test_incomplete_checkpoint_of_a_killed_start_is_removed(run: RunDir) -> None
     assert not half.exists()
 
 
+@pytest.mark.parametrize(
+    "name, restart, is_kept",
+    [
+        ("start_2.tmp", 0, True),
+        ("7.0.0.trash", 0, True),
+        # Those of an earlier attempt, and of processes that torchrun has replaced.
+        ("start_1.tmp", 0, False),
+        ("start_12.tmp", 0, False),
+        ("6.0.0.trash", 0, False),
+        ("start_2.tmp", 1, False),
+    ],
+)
+def test_folders_that_this_attempt_writes_or_deletes_are_left_to_it(
+    run: RunDir, name: str, restart: int, is_kept: bool
+) -> None:
+    half = run.checkpoints / f".step_00000002.{name}"
+    half.mkdir(parents=True)
+    place = Place(run=run, rank=0, size=1, attempt=2, nonce="7.0.0", restart=restart)
+    assert resuming.Newest(place).step() is None
+    assert half.exists() == is_kept
+
+
 @pytest.mark.parametrize("step", [-1, 100_000_000, 1.5])
 def test_invalid_step_of_a_checkpoint_is_refused(run: RunDir, step: int) -> None:
     with pytest.raises(UserError, match="checkpoint"), start(run).checkpoint(step):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ def command(*run: str, **keys: Any) -> Any:
 )
 def test_parameters_become_options(params: dict[str, Any], words: list[str]) -> None:
     assert words_of(command("python", "train.py", params=params), RUN) == ["python", "train.py", *words]
+
+
+def test_negative_numbers_are_values_for_argparse() -> None:
+    values = [-1e-5, -1.5e-7, -2.5, -3, -1e16, -5e-324]
+    words = words_of(command("a", params={"low": values[0], "all": values}), RUN)
+    parser = ArgumentParser()
+    parser.add_argument("--low", type=float)
+    parser.add_argument("--all", type=float, nargs="+")
+    assert vars(parser.parse_args(words[1:])) == {"low": values[0], "all": values}
 
 
 def test_all_parameters_are_also_handed_over_as_json() -> None:

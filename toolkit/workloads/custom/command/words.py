@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -125,4 +126,10 @@ def _options(params: Mapping[str, Any]) -> Iterator[str]:
         yield f"--{name}"
         if value is not True:
             for each in value if isinstance(value, list) else [value]:
-                yield json.dumps(each) if isinstance(each, bool) else str(each)
+                yield json.dumps(each) if isinstance(each, bool) else _number_or_text(each)
+
+
+def _number_or_text(value: Any) -> str:
+    """Return a value as a word; a negative number without exponent: for argparse -1e-05 is an option."""
+    is_negative = isinstance(value, float) and value < 0
+    return format(Decimal(repr(value)), "f") if is_negative else str(value)

@@ -70,9 +70,11 @@ def groups(summaries: Sequence[RunSummary]) -> list[Group]:
     for summary in summaries:
         values = flat(with_added_keys(summary.config))
         setting = [(key, values[key]) for key in sorted(values) if not _is_free(key)]
-        of_seeds = found.setdefault(repr((setting, summary.code)), {})
+        seed = summary.config.get("seed")
+        # Runs without a seed, such as those of a program, repeat no other run.
+        alone = summary.run_id if seed is None else None
+        of_seeds = found.setdefault(repr((setting, summary.code, alone)), {})
         # Two runs with one seed have equal scores, so only one of them counts.
-        seed = summary.config.get("seed", summary.run_id)
         if summary.state == "finished" and of_seeds.get(seed, summary).state != "finished":
             of_seeds[seed] = summary
         of_seeds.setdefault(seed, summary)

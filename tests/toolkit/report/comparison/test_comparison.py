@@ -27,7 +27,7 @@ from tests.toolkit.report.report_folders import (
 )
 from toolkit.files import read_json, write_json
 from toolkit.report.comparison.document import comparison_document, write_comparison
-from toolkit.report.comparison.groups import groups, spread, spread_text
+from toolkit.report.comparison.groups import groups, has_seeds, spread, spread_text
 from toolkit.report.comparison.reading import compare
 from toolkit.report.comparison.tables import (
     best_places,
@@ -112,6 +112,17 @@ def test_runs_of_different_code_are_no_repetitions(tmp_path: Path) -> None:
         f"{first.runs[0].name} ({run.run_id})" for run in (found[0], found[2])
     ]
     assert third.label == third.runs[0].name
+
+
+def test_runs_without_a_seed_are_no_repetitions(tmp_path: Path) -> None:
+    """Those of a program have none, and two of them may differ only in their names."""
+    found = [write_finished(tmp_path / name) for name in ("run-a", "run-b")]
+    for run in found:
+        run.config.write_text(run.config.read_text().replace("seed: 7\n", ""))
+    summaries = [summarize(run) for run in found]
+    assert [[run.run_id for run in group.runs] for group in groups(summaries)] == [["run-a"], ["run-b"]]
+    assert not has_seeds(groups(summaries))
+    assert len(groups([*summaries, summaries[0]])) == 2
 
 
 def test_resources_and_checkpoint_keys_do_not_separate_settings(tmp_path: Path) -> None:

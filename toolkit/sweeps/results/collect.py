@@ -55,6 +55,7 @@ class Results:
     """All runs, the best first, runs without a value last; groups if the seed is a key of the sweep.
 
     declared   the metric, as the task declares it
+    lacking    why the finished runs are not ranked; empty if one has the metric
     """
 
     name: str
@@ -67,6 +68,7 @@ class Results:
     rows: tuple[Result, ...]
     groups: tuple[Group, ...]
     declared: Metric | None = None
+    lacking: str = ""
 
     def score(self, value: float | None) -> str:
         """Return a value of the metric for people."""
@@ -92,7 +94,7 @@ class Results:
     def why_no_best(self) -> str:
         """Text in place of the best run."""
         if any(row.state == FINISHED for row in self.rows):
-            return f"no finished run has a value of {self.metric}"
+            return self.lacking or f"no finished run has a value of {self.metric}"
         return "no run has finished yet"
 
     @property
@@ -113,13 +115,17 @@ def read_results(
 
     states   by run id, for unfinished runs
     metric, goal   replace the sweep's own; another metric without a goal gets its declared goal
-    Raises UserError if finished runs exist but none has the metric, or if its goal is not declared.
+    Raises UserError if finished runs have other metrics than the given one, or if its goal is not declared.
     """
-    metric = record.metric if metric is None else with_split(metric)
+    is_given, metric = metric is not None, record.metric if metric is None else with_split(metric)
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
-    known = sorted({name for _, names in found for name in names})
-    if known and metric not in known and all(row.value is None for row, _ in found):
-        raise UserError(f"no finished run has the metric {metric}; they have {', '.join(known)}")
+    known = sorted({clean(name) for _, names in found for name in names})
+    lacking = ""
+    if known and metric not in known:
+        has = f"they have {', '.join(known)}"
+        lacking = f"no finished run has the metric {metric}; {has}: name one of these with --metric"
+        if is_given:
+            raise UserError(lacking)
     task = task_of(sweep, record)
     way = goal or (record.goal if metric == record.metric else declared_goal(metric, task))
     rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
@@ -135,6 +141,7 @@ def read_results(
         rows=rows,
         groups=_groups(rows, way) if SEED in keys else (),
         declared=metric_of(metric.partition(".")[2], task),
+        lacking=lacking,
     )
 
 
@@ -208,7 +215,7 @@ def to_json(results: Results) -> dict[str, Any]:
     document = {**asdict(results), "best": asdict(best) if best else None}
     for each in (*document["rows"], *document["groups"], document["best"] or {"values": {}}):
         each["values"] = {key: meant(text) for key, text in each["values"].items()}
-    del document["declared"]
+    del document["declared"], document["lacking"]
     return document
 
 

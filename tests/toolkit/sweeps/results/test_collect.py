@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolkit.errors import UserError
 from toolkit.report.formats import short_names
 from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
@@ -84,6 +85,21 @@ def test_finished_runs_without_the_metric_count_as_finished(tmp_path: Path) -> N
     assert found.finished == "2 of 3 finished, 1 with validation.accuracy"
     assert found.finished in told_best(found)
     assert results(tmp_path / "again", {"1": 0.5, "3": None}).finished == "1 of 2 finished"
+
+
+def test_runs_with_other_metrics_than_the_sweep_are_not_ranked(tmp_path: Path) -> None:
+    """As those of a script that logs the loss of training alone. A metric that is given is refused."""
+    known = json.dumps({"step": 4, "metrics": {"train": {"loss": 1.0, "\x1b[31m": 2.0}}})
+    found = results(tmp_path, {"1": known, "2": known, "3": None})
+    assert (found.best, found.finished) == (None, "2 of 3 finished, 0 with validation.accuracy")
+    page = write_report(SweepDir(tmp_path / "sweeps" / "mine"), found).read_text()
+    for text in (told_best(found), page):
+        assert "train.loss" in text
+        assert "--metric" in text
+        assert "\x1b" not in text
+    assert {"lacking", "declared"}.isdisjoint(to_json(found))
+    with pytest.raises(UserError, match=r"train\.loss.*--metric"):
+        results(tmp_path / "again", {"1": known}, metric="f1", goal="max")
 
 
 def test_a_sweep_without_an_experiment_file_names_none(tmp_path: Path) -> None:

@@ -208,4 +208,4 @@ def _unsaved(folder: Folder, found: RunState) -> str:
         return ""
     if any(each.wrote for each in known):
         return "it has saved nothing in STK_CHECKPOINT_DIR; its files in work/ stay"
-    return "it has saved nothing, so each attempt begins from scratch"
+    return "it has saved nothing, so each attempt begins from scratch unless it saves elsewhere"

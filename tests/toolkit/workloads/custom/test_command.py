@@ -254,6 +254,7 @@ def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written:
     (row,) = json.loads(stk("status", "--json").stdout)
     assert ("work/" in row["reason"]) == is_written
     assert ("from scratch" in row["reason"]) != is_written
+    assert ("elsewhere" in row["reason"]) != is_written
 
 
 def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:

@@ -257,6 +257,18 @@ def test_status_says_whether_a_command_wrote_its_own_files(stk: Stk, is_written:
     assert ("elsewhere" in row["reason"]) != is_written
 
 
+def test_the_log_remembers_the_files_of_an_earlier_attempt(stk: Stk) -> None:
+    """The second attempt writes none, and may have continued from those of the first one."""
+    script(
+        "import pathlib, sys\nif not (own := pathlib.Path('model.pt')).exists(): own.touch()\nsys.exit(75)\n"
+    )
+    for _ in range(2):
+        assert "starts over" not in stk("run", "--", sys.executable, "train.py").stdout
+    assert [each.wrote for each in read_attempts(the_run())] == [True, False]
+    script("import sys\nsys.exit(75)\n", "other.py")
+    assert "starts over" in stk("run", "--", sys.executable, "other.py").stdout
+
+
 def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:
     script("import no_such_module")
     done = stk("run", "--", sys.executable, "train.py")

@@ -23,6 +23,7 @@ from toolkit.reliability.watchdog import Pulse, Watchdog, period_s
 from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.outcome import Outcome
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import note_event
 from toolkit.run.failure.records import record_failure, write_first
 from toolkit.run.fence import hold_run, leave_if_fenced
@@ -285,7 +286,7 @@ class _Rank:
             self._attempt.ended(self._step, self._leaving.why or "requested")
             if not self._has_saved and newest_save(self._run) is None:
                 known = "its files in work/ stay"
-                if not self._has_written:
+                if not any(each.wrote for each in read_attempts(self._run)):
                     known = "unless it saves elsewhere, as in a linked folder of work/, it starts over again"
                 log.warning("the command has saved nothing in STK_CHECKPOINT_DIR: %s", known)
             return Outcome.YIELDED

@@ -53,7 +53,8 @@ def table(run: RunDir) -> list[str]:
     rows: list[tuple[str, ...]] = [
         ("attempt", "job", "ranks", "hosts", "size", "began", "last line", "ended")
     ]
-    rows += [_row(attempt) for attempt in logged_attempts(run)]
+    every = logged_attempts(run)
+    rows += [(*_row(attempt), _ended(run, attempt, is_newest=attempt is every[-1])) for attempt in every]
     for path in run.job_logs():
         facts = _facts(path)
         last = _clock(facts["last_time"])
@@ -75,8 +76,19 @@ def _row(attempt: LoggedAttempt) -> tuple[str, ...]:
         size(sum(each["bytes"] or 0 for each in facts)),
         _clock(attempt.time_s),
         _clock(max((each["last_time"] or 0.0 for each in facts), default=None)),
-        (attempt.record and attempt.record.why) or ("before it began" if attempt.time_s is None else "–"),
     )
+
+
+def _ended(run: RunDir, attempt: LoggedAttempt, *, is_newest: bool) -> str:
+    """Return why an attempt ended; a dash if that is unknown, or if it may be starting or training."""
+    if attempt.record is not None and attempt.record.why:
+        return attempt.record.why
+    if attempt.time_s is not None:
+        return "–"
+    # Imported here, because the code for Slurm is slow to import.
+    from slurm.runs.logs.following import liveness
+
+    return "–" if is_newest and liveness(run)() else "before it began"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from slurm.runs.logs.attempts import logged_attempts
 from slurm.runs.logs.listing import entries, table
@@ -56,6 +58,18 @@ def test_first_attempt_is_listed_before_it_is_recorded(logged: Logged) -> None:
     logged.write("101.0.0", "importing torch")
     (start,) = logged_attempts(logged.run)
     assert (start.number, start.job_id) == (1, None)
+
+
+@pytest.mark.parametrize("is_live, ends", [(True, [True, True, False]), (False, [True, True, True])])
+def test_only_the_newest_attempt_of_a_live_run_may_be_starting(
+    logged: Logged, is_live: bool, ends: list[bool]
+) -> None:
+    logged.start("101.0.0", "first", why="preempted")
+    logged.write("101.0.1", "stopped before it began", time=2000.0)
+    logged.write("101.0.2", "importing torch", time=3000.0)
+    with FileLock(logged.run.alive) if is_live else nullcontext():
+        rows = table(logged.run)[1:]
+    assert [not row.endswith("–") for row in rows] == ends
 
 
 def test_damaged_attempts_file_hides_no_log(logged: Logged) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.status.rows import RunStatus, status
@@ -50,18 +50,19 @@ def combine(config: Path, sweep: Sweep, points: Sequence[Point]) -> list[Combina
             continue
         found.append(Combination(values=point, experiment=experiment, run_id=run_id(experiment)))
     if faults:
-        raise ConfigError([_named(fault, names, len(points)) for fault, names in faults.items()])
+        raise ConfigError([_named(fault, names, len(points), sweep) for fault, names in faults.items()])
     _check_resources(found)
     return found
 
 
-def _named(fault: Fault, names: Sequence[str], count: int) -> Fault:
-    """Return a fault whose hint names a combination with it, unless all combinations have it."""
-    if len(names) == count:
-        return fault
-    where = f"in the run with {few(names, 1)}"
-    hint = f"{fault.hint}; {where}" if fault.hint else where
-    return Fault(key=fault.key, problem=fault.problem, origin=fault.origin, hint=hint)
+def _named(fault: Fault, names: Sequence[str], count: int, sweep: Sweep) -> Fault:
+    """Return a fault whose hint names the seeds that set its key, and a run with it unless all have it."""
+    hints = [fault.hint]
+    if sweep.seeds and fault.key == "seed":
+        hints.append("the seeds of the sweep set it; for a command, use a key such as params.seed=1,2")
+    if len(names) < count:
+        hints.append(f"in the run with {few(names, 1)}")
+    return replace(fault, hint="; ".join(filter(None, hints)))
 
 
 def _check_resources(found: Sequence[Combination]) -> None:

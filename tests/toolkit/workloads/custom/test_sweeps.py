@@ -94,3 +94,12 @@ def test_another_command_is_refused_and_more_parameters_of_the_same_one_are_not(
     more = user.stk("sweep", "params.lr=1,2", "params.epochs=3", *words)
     assert more.code == 0, more.err
     assert len(user.runs) == 4
+
+
+def test_seeds_of_a_command_are_refused_with_the_key_that_works(user: User) -> None:
+    user.write("a.py", "print()\n")
+    words = ["--cluster", "slurm", "--", "python", "a.py"]
+    answer = user.stk("sweep", "--seeds", "1,2", *words)
+    assert (answer.code, user.runs) == (2, [])
+    assert "params.seed=1,2" in answer.err
+    assert user.stk("sweep", "params.seed=1,2", *words).code == 0

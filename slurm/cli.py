@@ -107,6 +107,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         is_key = any(re.match(r"--\w+\.\w", word) for word in rest)
         hint = "; keys have no dashes: train.epochs=3" if is_key else ""
+        if "--dry-run" in rest and arguments.command in ("submit", "run"):
+            hint += "; `stk plan` shows what would be done, and changes nothing"
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if rest and getattr(arguments, "then", None):
         arguments.parser.error(f"{rest[0]}: write key=value right after its file, before any option")

@@ -55,6 +55,15 @@ def test_key_with_dashes_is_refused_with_a_hint(user: User) -> None:
     assert "keys have no dashes" in answer.err
 
 
+@pytest.mark.parametrize("command, is_hinted", [("submit", True), ("run", True), ("status", False)])
+def test_dry_run_of_a_command_without_it_is_refused_with_a_hint(
+    user: User, command: str, is_hinted: bool
+) -> None:
+    answer = user.stk(command, "--dry-run", "digits.yaml")
+    assert answer.code == 2
+    assert ("stk plan" in answer.err) == is_hinted
+
+
 def test_own_command_without_dashes_is_refused_with_a_hint(user: User) -> None:
     assert "-- python train.py" in user.stk("submit", "python", "train.py").err
 

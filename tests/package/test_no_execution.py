@@ -1,4 +1,7 @@
-"""Nothing here runs text as code, hands text to a shell, or reads a pickle that another user may write."""
+"""Nothing here runs text as code, or hands it to a shell; what another user may have written is not executed.
+
+That is no pickle, and no module of the working directory.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,10 @@ def forbidden(tree: ast.AST) -> Iterator[str]:
                     yield f"{node.lineno}: {ast.unparse(node)}"
         if isinstance(node, ast.Attribute) and node.attr in OBJECTS:
             yield f"{node.lineno}: {node.attr}"
+        if isinstance(node, ast.List):
+            words = [ast.unparse(each) for each in node.elts]
+            if words[:1] == ["sys.executable"] and "'-m'" in words and "'-P'" not in words:
+                yield f"{node.lineno}: -m without -P"
         if not isinstance(node, ast.Call):
             continue
         called = node.func
@@ -63,6 +70,7 @@ def test_modules_execute_no_text_and_read_no_pickles(path: Path) -> None:
         "run('x', shell=told)", "torch.load(path)", "from pickle import loads", "yaml.load(text)",
         "import pickle", "dist.all_gather_object(a, b)", "np.load(path, allow_pickle=True)",
         "from torch.distributed import broadcast_object_list", "torch.jit.load(path, weights_only=False)",
+        "[sys.executable, '-u', '-m', name]",
     ],
 )  # fmt: skip
 def test_forbidden_calls_and_imports_are_found(text: str) -> None:
@@ -70,7 +78,11 @@ def test_forbidden_calls_and_imports_are_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["model.eval()", "re.compile(x)", "torch.compile(m)", "run(['x'], shell=False)"]
-)
+    "text",
+    [
+        "model.eval()", "re.compile(x)", "torch.compile(m)", "run(['x'], shell=False)",
+        "[sys.executable, '-P', '-m', name]", "[sys.executable, 'train.py']",
+    ],
+)  # fmt: skip
 def test_harmless_code_is_allowed(text: str) -> None:
     assert list(forbidden(ast.parse(text))) == []

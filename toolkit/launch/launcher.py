@@ -182,7 +182,7 @@ def prepare(config: str, overrides: Sequence[str], environ: Mapping[str, str], o
 
     output  file for its messages
     """
-    command = [sys.executable, "-m", "toolkit.training.worker", "--prepare", config, *overrides]
+    command = [sys.executable, "-P", "-m", "toolkit.training.worker", "--prepare", config, *overrides]
     return subprocess.run(command, env=dict(environ), stdout=output, check=False).returncode
 
 

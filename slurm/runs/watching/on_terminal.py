@@ -116,4 +116,4 @@ def _opened(
 def _follow_log(run: RunDir) -> None:
     """Replace this process by `stk logs --follow`. Does not return."""
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "slurm", "logs", "--follow", str(run.path)])
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "slurm", "logs", "--follow", str(run.path)])

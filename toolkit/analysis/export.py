@@ -13,6 +13,7 @@ from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, read_json, write_json
 from toolkit.registry import task_kinds
 from toolkit.run import folder_trust
+from toolkit.run.kept_code.code_snapshot import restrict_writes
 from toolkit.run.run_dir import MANIFEST, PROGRESS, TRAINING, WEIGHTS, RunDir
 
 _COMPILED = shutil.ignore_patterns("__pycache__")
@@ -55,7 +56,8 @@ def export_run(run: RunDir, folder: Path) -> RunDir:
 
 
 def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
-    made.path.mkdir()
+    # No other user may write there, even if the umask allows it: `stk.load` would refuse it.
+    made.path.mkdir(mode=0o755)
     parts = (run.config, run.result, run.code, *(run.artifacts / name for name in artifacts))
     for source in filter(Path.exists, parts):
         target = made.path / source.relative_to(run.path)
@@ -64,6 +66,7 @@ def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
             shutil.copytree(source, target, ignore=_COMPILED)
         else:
             shutil.copy2(source, target)
+    restrict_writes(made.code)
 
 
 def _copy_weights(checkpoint: Path, made: Path) -> None:

@@ -43,7 +43,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
     temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
     if run.code.exists():
         shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
-        _restrict_writes(temporary)
+        restrict_writes(temporary)
     else:
         copy_or_nothing(temporary, experiment)
     try:
@@ -84,7 +84,7 @@ def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, st
     ours = distribution(_DISTRIBUTION)
     for each in {ours.folder: ours, **kept}.values():
         _copy_metadata(each, target, used)
-    _restrict_writes(target)
+    restrict_writes(target)
 
 
 class LostCode(UserError):
@@ -160,7 +160,7 @@ def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) ->
     (folder / ENTRY_POINTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _restrict_writes(code: Path) -> None:
+def restrict_writes(code: Path) -> None:
     """Keep other users from writing the code, even if the umask or the modes of its source allow it."""
     for folder, _, files in os.walk(code):
         if any(name.endswith(".py") for name in files):

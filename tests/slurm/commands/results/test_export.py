@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import compileall
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.slurm.support.user import User
+from toolkit.analysis.export import export_run
+from toolkit.run import folder_trust
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
 #: Names in the folder, besides those of the code.
@@ -64,10 +68,21 @@ def test_code_that_others_may_write_is_exported_only_with_trust_folder(
     assert user.call("export", str(run.path), str(tmp_path / "slim"), "--trust-folder").code == 0
 
 
+def test_the_result_is_trusted_under_a_umask_that_lets_others_write(run: RunDir, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = export_run(run, tmp_path / "slim")
+        # `stk.load` imports it, and Python keeps there what it compiles.
+        compileall.compile_dir(made.code / "toolkit", maxlevels=0, quiet=1)
+        folder_trust.check_run(made)
+    finally:
+        os.umask(before)
+
+
 def test_compiled_code_is_left_out(user: User, run: RunDir, tmp_path: Path) -> None:
     compiled = run.code / "toolkit" / "__pycache__"
     compiled.mkdir(exist_ok=True)
     (compiled / "task.pyc").write_bytes(b"of another Python")
     user.call("export", str(run.path), str(tmp_path / "slim"))
-    assert not list((tmp_path / "slim").rglob("__pycache__"))
+    assert not list((tmp_path / "slim").rglob("*.pyc"))
     assert (tmp_path / "slim" / "code" / "toolkit").is_dir()

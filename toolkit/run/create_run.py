@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from toolkit.config import load_resolved, run_id, to_yaml
+from toolkit.config import load_resolved, load_to_run, run_id, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import write_atomic, write_quickly
@@ -17,6 +17,16 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
     """The run folder of an experiment, existing or not; by default in the folder of runs."""
     return RunDir((parent or experiment_dir()) / run_id(experiment))
+
+
+def stored_experiment(run: RunDir) -> Experiment:
+    """Return the experiment in a run's folder. Raises UserError if the folder has been renamed."""
+    experiment = load_to_run(run.config)
+    if run_id(experiment) != run.run_id:
+        raise UserError(
+            f"the folder {run.path} is of the run {run_id(experiment)}: rename the folder to this id"
+        )
+    return experiment
 
 
 def create_run(experiment: Experiment, parent: Path) -> RunDir:

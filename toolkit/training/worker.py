@@ -14,8 +14,9 @@ from toolkit.exit_codes import ExitCode
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.stop import Stop, StopFlag, stop_signals
 from toolkit.run.attempts.outcome import Outcome
-from toolkit.run.create_run import create_run
+from toolkit.run.create_run import create_run, stored_experiment
 from toolkit.run.failure.exit_status import exit_status
+from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.output.lasting_streams import outlive_streams
 from toolkit.system.process_main import process_main
@@ -55,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare(path: Path, overrides: Sequence[str]) -> int:
-    experiment = load_to_run(path / "config.yaml") if path.is_dir() else load(path, overrides)
+    if path.is_dir():
+        experiment = load_to_run(path / "config.yaml")
+        check_run(RunDir(path.resolve()))
+    else:
+        experiment = load(path, overrides)
     display = choose_display(is_main=True)
     try:
         display.message(task_class(experiment).prepare(experiment, display.preparing))
@@ -69,6 +74,8 @@ def _main(path: Path, overrides: Sequence[str]) -> int:
     stop = StopFlag().install(*stop_signals())
     if (path / "config.yaml").is_file():
         target = RunDir(path.resolve())
+        check_run(target)
+        stored_experiment(target)
     else:
         target = create_run(load(path, overrides), experiment_dir())
     outcome = run_attempt(target, World.from_environment(), stop)

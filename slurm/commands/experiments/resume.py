@@ -9,12 +9,10 @@ from slurm.commands.common import warn
 from slurm.commands.experiments.submit import choose, print_submitted
 from slurm.status.submissions import last_resources
 from slurm.submission.submit import submit
-from toolkit.config import load_to_run, run_id
-from toolkit.config.schema import Experiment
-from toolkit.errors import UserError
 from toolkit.precheck.changes import change_warnings
+from toolkit.run.create_run import stored_experiment
 from toolkit.run.events import FORCED, note_event
-from toolkit.run.run_dir import RunDir, find_run
+from toolkit.run.run_dir import find_run
 
 
 def run(arguments: Namespace) -> int:
@@ -29,13 +27,3 @@ def run(arguments: Namespace) -> int:
     submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
     warn(edits)
     return print_submitted(submitted, arguments.json)
-
-
-def stored_experiment(run: RunDir) -> Experiment:
-    """Return the experiment in a run's folder. Raises UserError if the folder has been renamed."""
-    experiment = load_to_run(run.config)
-    if run_id(experiment) != run.run_id:
-        raise UserError(
-            f"the folder {run.path} is of the run {run_id(experiment)}: rename the folder to this id"
-        )
-    return experiment

@@ -19,7 +19,6 @@ from slurm.commands.experiments.local_world import (
     refuse_by_hand,
     told_idle,
 )
-from slurm.commands.experiments.resume import stored_experiment
 from slurm.commands.results.report import render
 from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
@@ -38,7 +37,7 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
-from toolkit.run.create_run import create_run, fill_run, run_of
+from toolkit.run.create_run import create_run, fill_run, run_of, stored_experiment
 from toolkit.run.failure.format import format_failure
 from toolkit.run.folder_trust import refuse_colon
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code

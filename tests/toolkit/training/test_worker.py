@@ -13,13 +13,14 @@ import pytest
 import torch
 
 from tests.toolkit.support.tiny import metrics_lines, tiny, write_experiment
-from toolkit.config import Experiment
+from toolkit.config import Experiment, load_resolved, run_id
 from toolkit.errors import TrainingDiverged
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.reliability.stop import Stop, StopFlag
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
+from toolkit.run.folder_trust import VARIABLE
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.system.world import NONCE_VARIABLE, World
 from toolkit.training import worker
@@ -167,6 +168,28 @@ def test_signal_saves_exits_with_75_and_the_run_resumes(
     assert worker.main([str(run.path)]) == 0
     assert read_json(run.result)["attempts"] == 2
     assert len({(line["step"], line["split"]) for line in metrics_lines(run)}) == len(metrics_lines(run))
+
+
+@pytest.mark.parametrize("option", [[], ["--prepare"]])
+def test_a_folder_that_others_may_write_is_not_executed(
+    run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    run.config.chmod(0o666)
+    assert worker.main([*option, str(run.path)]) == 2
+    assert VARIABLE in capsys.readouterr().err
+    assert not run.attempts.exists()
+    assert not (tmp_path / "data" / "prepared").exists()
+    os.environ[VARIABLE] = str(run.path)
+    assert worker.main([*option, str(run.path)]) == 0
+
+
+def test_a_run_with_an_edited_config_is_not_continued(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.config.write_text(run.config.read_text().replace("\n  epochs: 1\n", "\n  epochs: 2\n"))
+    assert worker.main([str(run.path)]) == 2
+    assert run_id(load_resolved(run.config)) in capsys.readouterr().err
+    assert not run.attempts.exists()
 
 
 def test_prepare_option_prepares_data_without_a_run(config: str, tmp_path: Path) -> None:

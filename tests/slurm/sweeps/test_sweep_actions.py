@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
+from slurm.commands.experiments import sweep_actions
 from slurm.runs.cancel_requeue import cancel as cancel_one
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import intend, record, submissions
@@ -117,6 +118,39 @@ def test_a_run_that_another_command_has_just_started_keeps_its_code(
         monkeypatch.setattr(actions, "take_new_code", lambda run, *_, **__: renewed.append(run))
         assert list(ask(user, "resume", "tiny", "--new-code")["jobs"]) == [other.run_id]
     assert renewed == [other]
+
+
+@pytest.mark.parametrize("others_write", [True, False])
+@pytest.mark.parametrize("words", [("resume", "tiny"), ("tiny.yaml", "seed=1,2")])
+def test_a_sweep_that_others_may_write_is_not_trained_here(
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], others_write: bool
+) -> None:
+    ask(user, user.config, "seed=1,2", "--at-most", "1")
+    waiting = folder(user).waiting
+    waiting.chmod(0o666 if others_write else 0o644)
+    before = waiting.stat()
+    trained: list[RunDir] = []
+    monkeypatch.setattr(sweep_actions, "_train_one", lambda one, **_: trained.append(one.run) or 0)
+    fake.change("101_0", state="COMPLETED")
+    told = user.stk("sweep", *words, "--cluster", "local")
+    if not others_write:
+        assert (told.code, user.run("seed=2") in trained) == (0, True)
+        return
+    assert (told.code, trained, waiting.stat()) == (2, [], before)
+    for fact in (str(waiting), "everybody", "--trust-folder"):
+        assert fact in told.err
+
+
+def test_a_waiting_experiment_that_was_edited_is_not_started(user: User, fake: FakeSlurm) -> None:
+    ask(user, user.config, "seed=1,2", "--at-most", "1")
+    waiting = folder(user).waiting
+    waiting.write_text(waiting.read_text().replace('"epochs": 1', '"epochs": 2'))
+    told = user.stk("sweep", "resume", "tiny")
+    assert (told.code, len(fake.calls("sbatch"))) == (2, 1)
+    assert str(waiting) in told.err
+    assert user.run("seed=2").run_id in told.err
+    # As the message advises.
+    assert user.stk("sweep", user.config, "seed=1,2").code == 0
 
 
 def test_status_says_why_a_pending_run_never_starts(user: User, fake: FakeSlurm) -> None:

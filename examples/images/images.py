@@ -31,7 +31,7 @@ def model(channels: int = 16, dropout: float = 0.1):
         nn.Conv2d(channels, 2 * channels, 3, padding=1),
         nn.GroupNorm(4, 2 * channels),
         nn.ReLU(),
-        nn.AdaptiveMaxPool2d(2),
+        nn.MaxPool2d(4),
         nn.Flatten(),
         nn.Dropout(dropout),
         nn.Linear(8 * channels, 10),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -15,6 +16,12 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.docs.readme import ROOT, blocks
+from tests.toolkit.gpu.device import CUDA
+from tests.toolkit.gpu.test_tasks import deterministic_device, learnt_from
+from tests.toolkit.support.ranks import in_ranks
+from toolkit.config import load
+from toolkit.system.world import World
+from toolkit.task import task_class
 
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "your-code" / "own-code.md").read_text(encoding="utf-8")
@@ -60,6 +67,20 @@ def test_an_example_learns(name: str, tmp_path: Path) -> None:
     (log,) = run.glob("logs/*.rank_00000.log")
     assert "Warning" not in log.read_text()
     assert found < bound if metric == "absolute_error" else found > bound
+
+
+def loss_on_a_gpu(world: World, name: str) -> float:
+    experiment = load(EXAMPLES / name / f"{name}.yaml", ["train.device=auto"])
+    task = task_class(experiment)(experiment)
+    with deterministic_device():
+        loss, _ = learnt_from(task, task.model().to(CUDA), CUDA)
+    return loss
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_has_deterministic_gradients_on_a_gpu(name: str) -> None:
+    (loss,) = in_ranks(1, loss_on_a_gpu, name)
+    assert math.isfinite(loss)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -35,9 +36,9 @@ _WAITING = {
 #: Those without a deterministic kernel on CUDA (torch.use_deterministic_algorithms), as far as a task may
 #: call them; cumsum of floating-point numbers and bincount with weights, too.
 _AT_RANDOM = {
-    _aten.nll_loss2d_forward, _aten.histc, _aten.put_, _aten.kthvalue, _aten.median, _aten.scatter_reduce,
+    _aten.histc, _aten.put_, _aten.kthvalue, _aten.median, _aten.scatter_reduce,
     _aten._ctc_loss_backward, _aten.adaptive_avg_pool2d, _aten.upsample_linear1d_backward,
-    _aten.upsample_bilinear2d_backward, _aten.reflection_pad1d_backward,
+    _aten.upsample_bilinear2d_backward, _aten.reflection_pad1d_backward, _aten.adaptive_max_pool2d_backward,
 }  # fmt: skip
 _FACTORIES = (
     "arange", "as_tensor", "empty", "empty_strided", "eye", "full", "linspace", "ones", "rand", "randint",
@@ -169,6 +170,9 @@ def _is_random(packet: Any, args: Any, kwargs: Any) -> bool:
         return (args[1] if len(args) > 1 else kwargs.get("weights")) is not None
     if packet is _aten.scatter_reduce:
         return "prod" in args
+    if packet is _aten.nll_loss2d_forward:
+        # The documentation names every use; the kernel refuses only those that add up.
+        return bool(args[3] != 0)
     return packet in _AT_RANDOM
 
 
@@ -188,8 +192,28 @@ def pretended_device() -> Iterator[Device]:
             stack.enter_context(patch.object(torch.cuda, name, value))
         for name in ("__init__", "_pre_forward"):
             stack.enter_context(patch.object(DistributedDataParallel, name, _buckets(device, name)))
+        stack.enter_context(patch.object(functional, "scaled_dot_product_attention", _attention))
         stack.enter_context(device)
         yield device
+
+
+_own_attention = functional.scaled_dot_product_attention
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **others: Any,
+) -> torch.Tensor:
+    """Attention whose causal mask lies on the device of the query: torch makes it in C++."""
+    if is_causal:
+        shape = query.shape[-2], key.shape[-2]
+        attn_mask = torch.ones(shape, dtype=torch.bool, device=query.device).tril()
+    return _own_attention(query, key, value, attn_mask, dropout_p, **others)
 
 
 def _methods(device: Device) -> dict[str, Any]:

@@ -33,7 +33,10 @@ _ALIVE, _INTENT = _NAMES.alive.name, _NAMES.intent.name
 _MOST_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 17
 #: A key of job.yaml that requests GPUs. Parsing YAML would take a hundred times as long.
-_GPUS = re.compile(rb"^(?:gres: .*gpu|gpus_per_\w+: (?!null)|hosts: *$|\s*(?:- )?gpus: [1-9])", re.MULTILINE)
+_GPUS = re.compile(
+    rb"^(?:gres: .*gpu|gpus_per_\w+: (?!null)|hosts: *$|\s*(?:- )?gpus(?:.per.socket)?: (?!0|null|false))",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,9 +56,15 @@ class Component:
 
     @property
     def gres(self) -> dict[tuple[str, str], int]:
-        """Generic resources on each host by name and type; the type is empty if any is accepted."""
+        """Generic resources on each host by name and type; the type is empty if any is accepted.
+
+        `gpus` counts those of all hosts, which Slurm may spread unevenly: known only for one host.
+        """
         wanted = gres_of_request(self.text("gres"))
-        for option, factor in (("gpus-per-node", 1), ("gpus-per-task", self.tasks_per_node)):
+        factors = {"gpus-per-node": 1, "gpus-per-task": self.tasks_per_node}
+        if self.text("nodes") == "1":
+            factors["gpus"] = 1
+        for option, factor in factors.items():
             for key, count in gres_of_request(self.text(option), "gpu").items():
                 wanted[key] = max(count * factor, wanted.get(key, 0))
         return wanted
@@ -131,8 +137,9 @@ def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]
 
 def _with_cpus(options: dict[str, object]) -> dict[str, object]:
     """Return options with CPUs for all threads of a rank on a GPU, if the user has not set the number."""
-    gpus = any(name.startswith("gpus-per") for name in options) or "gpu" in str(options.get("gres"))
-    if not gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
+    asked = [name for name, value in options.items() if name.startswith("gpus") and value]
+    has_gpus = asked or "gpu" in str(options.get("gres"))
+    if not has_gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
         return options
     return {**options, "cpus-per-task": CPUS_BESIDE_A_GPU}
 

@@ -28,6 +28,8 @@ def found(user: User, *overrides: str) -> list[str]:
         ["resources.gres=gpu:1", "train.device=cuda"],
         ["resources.gres=gpu:1", "resources.nodes=2"],
         ["resources.gres=gpu:1", "resources.nodes=1-2"],
+        ["resources.sbatch.gpus=1"],
+        ["resources.sbatch.gpus=a100:1"],
     ],
 )
 def test_two_ranks_on_a_host_with_one_gpu_are_found(user: User, overrides: list[str]) -> None:
@@ -49,7 +51,12 @@ def test_world_size_with_more_processes_than_gpus_is_found(user: User) -> None:
         ["resources.gres=tmpdisk:1"],
         ["resources.gres=shard:1"],
         ["resources.gpus_per_task=1"],
-        ["resources.sbatch.gpus=1"],
+        ["resources.sbatch.gpus=2"],
+        # Slurm decides how many of them each host gives.
+        ["resources.sbatch.gpus=3", "resources.nodes=2"],
+        ["resources.sbatch.gpus=1", "resources.nodes=1-2"],
+        ["resources.sbatch.gpus-per-socket=1"],
+        ["resources.sbatch.gpus=0"],
     ],
 )
 def test_gpu_for_each_rank_or_no_gpu_at_all_is_accepted(user: User, overrides: list[str]) -> None:

@@ -112,7 +112,7 @@ class Assignment:
 def find_devices(
     world: World, wanted: str, environ: Mapping[str, str] = os.environ
 ) -> tuple[RankDevices, str]:
-    """Return the devices that this rank can use, and a warning if GPUs stay unused.
+    """Return the devices that this rank can use, and a warning if GPUs stay unused or were not granted.
 
     Raises the errors of `check_gpus`.
     """
@@ -148,7 +148,7 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
                 f"the scheduler granted GPUs {found.visible} on {host}, but torch can use {found.usable} of "
                 f"{len(found.named)}: one may have failed (check with nvidia-smi on that host)"
             )
-        return ""
+        return _not_granted(found, host)
     if found.granted:
         raise _unusable_grant(found, host)
     lack = _why_no_gpu(found, host)
@@ -156,6 +156,20 @@ def check_gpus(found: HostGpus, wanted: str, host: str) -> str:
         kind = DeviceError if found.is_broken else UserError
         raise kind(f"train.device is cuda, but {lack}: ask for GPUs in resources, or set train.device=cpu")
     return f"computing on the CPU: {lack}" if found.present and not found.is_hidden else ""
+
+
+def _not_granted(found: HostGpus, host: str) -> str:
+    """Return a warning if this process can use more GPUs than the scheduler granted; or nothing.
+
+    It is no error: a scheduler that does not manage GPUs grants none, and looks the same.
+    """
+    if found.granted is None or found.visible is not None or found.usable <= found.granted:
+        return ""
+    return (
+        f"torch can use {found.usable} GPUs on {host}, but the scheduler granted {found.granted}: other jobs "
+        "may compute on them too. If the scheduler manages GPUs, ask for them in resources, or set "
+        "train.device=cpu"
+    )
 
 
 def _unusable_grant(found: HostGpus, host: str) -> DeviceError | UserError:

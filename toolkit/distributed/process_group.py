@@ -224,10 +224,10 @@ def join(run: RunDir, world: World, train: Train) -> Iterator[Group]:
 
 
 def _find_devices(run: RunDir, world: World, wanted: str) -> RankDevices:
-    """Return the devices that this rank can use; log a warning about unused GPUs."""
+    """Return the devices that this rank can use; log a warning about unused or foreign GPUs."""
     devices, warning = find_devices(world, wanted)
     if warning and world.local_rank == 0:
-        note_event(run, "gpus_unused", rank=world.rank, why=warning)
+        note_event(run, "gpus_not_granted" if devices.gpus else "gpus_unused", rank=world.rank, why=warning)
         log.warning("%s", warning)
     return devices
 

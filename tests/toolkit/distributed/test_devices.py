@@ -28,6 +28,7 @@ from toolkit.distributed.devices import (
     find_devices,
 )
 from toolkit.errors import DeviceError, UserError
+from toolkit.files import read_json_lines
 from toolkit.run.failure.classes import FAILURE_CLASSES, Policy, describe
 from toolkit.run.run_dir import RunDir
 from toolkit.system import idle_gpus
@@ -175,6 +176,38 @@ def test_torch_without_cuda_is_a_user_error() -> None:
 )
 def test_unused_gpus_cause_a_warning(facts: HostGpus, said: str) -> None:
     assert said in check_gpus(facts, "auto", "a")
+
+
+@pytest.mark.parametrize("wanted", ["auto", "cuda"])
+@pytest.mark.parametrize(
+    "granted, visible, is_warned",
+    [
+        (0, None, True),
+        # --gpu-bind=none
+        (2, None, True),
+        (4, None, False),
+        # Without a scheduler.
+        (None, None, False),
+        # A part of a GPU that is shared by time, or the user's own choice.
+        (0, "0,1,2,3", False),
+    ],
+)
+def test_usable_gpus_that_were_not_granted_cause_a_warning(
+    granted: int | None, visible: str | None, is_warned: bool, wanted: str
+) -> None:
+    warning = check_gpus(HostGpus(usable=4, granted=granted, visible=visible), wanted, "a")
+    assert (f"granted {granted}" in warning) == bool(warning) == is_warned
+
+
+def test_gpus_that_were_not_granted_are_noted(
+    cuda: list[SimpleNamespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    world = World(rank=0, size=1, local_rank=0, local_size=1, gpus=0)
+    with process_group.join(RunDir(tmp_path), world, Train()) as group:
+        assert group.device == torch.device("cuda", 0)
+    (event,) = read_json_lines(RunDir(tmp_path).events)
+    assert event["event"] == "gpus_not_granted"
 
 
 @pytest.mark.parametrize(

@@ -169,13 +169,14 @@ class FunctionsTask:
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         samples, own = self.splits[split], self._code.find("collate")
-        content = own(samples.take(indices)) if own else samples.batch(indices, self._code.place("data"))
+        place = self._code.place("collate" if own else "data")
+        content = own(samples.take(indices)) if own else samples.batch(indices, place)
         tokens = int(samples.lengths[indices].sum())
-        return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
+        return Batch(content=moved(content, device, place), samples=len(indices), tokens=tokens)
 
     def move(self, batch: Batch, device: torch.device) -> Batch:
         """Return a batch that was made on the CPU, moved to a device."""
-        return replace(batch, content=moved(batch.content, device))
+        return replace(batch, content=moved(batch.content, device, self._code.place("collate")))
 
     @cached_property
     def _metrics(self) -> tuple[str, ...]:

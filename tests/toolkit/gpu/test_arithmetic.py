@@ -105,12 +105,14 @@ def settings() -> tuple[object, ...]:
         cuda.cudnn_sdp_enabled(),
         torch.are_deterministic_algorithms_enabled(),
         os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+        torch.get_float32_matmul_precision(),
     )
 
 
-def as_a_guest(world: World, folder: Path) -> list[tuple[object, ...]]:
+def as_a_guest(world: World, folder: Path, precision: str) -> list[tuple[object, ...]]:
     torch.set_num_threads(2)
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.set_float32_matmul_precision(precision)
     torch.backends.cuda.enable_cudnn_sdp(True)
     found = [settings()]
     with pretended_device():
@@ -135,7 +137,10 @@ def test_settings_under_torchs_newer_names_come_back(tmp_path: Path) -> None:
     assert in_ranks(1, with_newer_names, tmp_path) == [("ieee", "tf32")]
 
 
-def test_predictions_in_another_process_leave_its_arithmetic_as_it_was(tmp_path: Path) -> None:
-    ((before, within, after),) = in_ranks(1, as_a_guest, tmp_path)
-    assert within == (1, False, False, False, False, None)
-    assert before == after == (2, True, True, True, False, None)
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_predictions_in_another_process_leave_its_arithmetic_as_it_was(
+    precision: str, tmp_path: Path
+) -> None:
+    ((before, within, after),) = in_ranks(1, as_a_guest, tmp_path, precision)
+    assert within == (1, False, False, False, False, None, "highest")
+    assert before == after == (2, True, precision != "highest", True, False, None, precision)

@@ -67,7 +67,10 @@ def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
     setting once, and would then refuse to compute.
     """
     threads, attention = torch.get_num_threads(), torch.backends.cuda.cudnn_sdp_enabled()
-    precisions = _precisions()
+    precisions, products = _precisions(), _precision_of_products()
+    if products is not None:
+        # torch's default, which `_set` assumes. Otherwise medium stays for the CPU.
+        torch.set_float32_matmul_precision("highest")
     _set(experiment.train)
     try:
         yield
@@ -76,6 +79,17 @@ def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
         torch.backends.cuda.enable_cudnn_sdp(attention)
         for owner, name, value in precisions:
             setattr(owner, name, value)
+        if products is not None:
+            # Last: allow_tf32 cannot say medium, and torch refuses to read settings that differ.
+            torch.set_float32_matmul_precision(products)
+
+
+def _precision_of_products() -> str | None:
+    """The setting of torch.set_float32_matmul_precision; None if torch refuses to read it."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
 def _precisions() -> list[tuple[Any, str, Any]]:

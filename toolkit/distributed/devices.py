@@ -293,9 +293,12 @@ def _listed(ranks: Sequence[RankDevices]) -> str:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Return the device of a single process. Raises the errors of `check_gpus`."""
+    """Return the device of a single process: its current GPU, in a notebook the one that the user chose.
+
+    Raises the errors of `check_gpus`.
+    """
     devices, _ = find_devices(World.single(), wanted)
-    return make_current(assign_device([devices], 0)).device
+    return torch.device("cuda", torch.cuda.current_device()) if devices.gpus else _CPU
 
 
 def make_current(assigned: Assignment) -> Assignment:

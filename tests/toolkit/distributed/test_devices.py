@@ -250,7 +250,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(machine))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(machine))
     monkeypatch.setattr(torch.cuda, "get_device_properties", machine.__getitem__)
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: current.update(device=device))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: current.update(device=device.index))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current.get("device", 0))
     return machine
 
 
@@ -260,6 +261,13 @@ def test_visible_gpus_are_reported_by_uuid(cuda: list[SimpleNamespace]) -> None:
     assert warning == ""
     assert find_devices(World.single(), "cpu", {})[0].gpus == ()
     assert choose_device("auto") == torch.device("cuda", 0)
+
+
+def test_single_process_keeps_its_current_gpu(cuda: list[SimpleNamespace]) -> None:
+    torch.cuda.set_device(torch.device("cuda", 1))
+    assert choose_device("auto") == torch.device("cuda", 1)
+    assert torch.cuda.current_device() == 1
+    assert choose_device("cpu") == torch.device("cpu")
 
 
 def test_ranks_on_two_mig_parts_of_one_gpu_are_refused(

@@ -169,7 +169,7 @@ _PEER_LOST_WORDS = (
     "ncclRemoteError",
     "NCCL communicator was aborted",
 )
-#: Messages of CUDA, cuBLAS, cuDNN and NCCL if torch's allocator did not fail first, of torch's allocator
+#: Messages of CUDA, cuBLAS, cuDNN, Triton and NCCL if torch's allocator did not fail first, of its allocator
 #: for host memory, and of a fork that the kernel refuses.
 _MEMORY_WORDS = (
     "CUDA out of memory",
@@ -177,6 +177,7 @@ _MEMORY_WORDS = (
     "CUDA driver error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
+    "Triton Error [CUDA]: out of memory",
     "Cuda failure 'out of memory'",
     "Cuda failure 2 'out of memory'",
     "can't allocate memory",

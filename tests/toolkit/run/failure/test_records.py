@@ -85,6 +85,7 @@ def written_to(number: int) -> CheckpointError:
             "memory",
         ),
         (RuntimeError("CUDA error: out of memory"), "out_of_memory", "memory"),
+        (RuntimeError("Triton Error [CUDA]: out of memory"), "out_of_memory", "memory"),
         (RuntimeError("NCCL error in: x.cpp:1, unhandled system error, "), "communication", "network"),
         (DeviceError("host a"), "device", "GPU"),
         (RuntimeError(f"put_ {AT_RANDOM}"), "not_deterministic", "train.deterministic=false"),

@@ -45,7 +45,18 @@ def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Modu
         devices,
     )
     replicated = InPrecision(module, group.device.type, autocast_dtype(train.precision, group.device))
-    return nn.DataParallel(replicated, device_ids=list(range(devices)))
+    return Replicated(replicated, device_ids=list(range(devices)))
+
+
+class Replicated(nn.DataParallel):  # type: ignore[type-arg]
+    """DataParallel with the attributes of the model: its methods compute on the model's own GPU."""
+
+    def __getattr__(self, name: str) -> Any:
+        own: Any = super().__getattr__
+        try:
+            return own(name)
+        except AttributeError:
+            return getattr(own("module").module, name)
 
 
 class InPrecision(nn.Module):
@@ -60,9 +71,9 @@ class InPrecision(nn.Module):
         self.module = module
         self._device_type, self._precision = device_type, precision
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
         with torch.autocast(self._device_type, self._precision, enabled=self._precision is not None):
-            return self.module(*inputs)
+            return self.module(*inputs, **named)
 
 
 def visible_devices(group: Group) -> int:

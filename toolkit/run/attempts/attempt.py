@@ -76,8 +76,11 @@ class Attempt:
         with suppress(OSError):
             append_json_line(self._run.attempts, self._line)
 
-    def joined(self, group: Gathering) -> None:
-        """Record the ranks, and get the number of this attempt. Collective."""
+    def joined(self, group: Gathering, usable_gpus: int) -> None:
+        """Record the ranks, and get the number of this attempt. Collective.
+
+        usable_gpus   those that this process can use; with train.parallel: dp it computes on all of them
+        """
         world = group.world
         this_rank = {
             "rank": world.rank,
@@ -88,6 +91,7 @@ class Attempt:
             "pid": os.getpid(),
             "device": str(group.device),
             "gpu": group.gpu or None,
+            "usable_gpus": usable_gpus,
             "cuda_visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
             "master_addr": os.environ["MASTER_ADDR"],
             "master_port": int(os.environ["MASTER_PORT"]),

@@ -98,5 +98,6 @@ def _gpus(run: RunDir, record: AttemptRecord, data_parallel: bool) -> int | None
 
 
 def _visible(rank: RankRecord) -> int:
+    # Earlier versions did not record the number.
     names = (rank.cuda_visible_devices or "").split(",")
-    return max(1, len([name for name in names if name]))
+    return rank.usable_gpus or max(1, len([name for name in names if name]))

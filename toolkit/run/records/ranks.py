@@ -18,6 +18,7 @@ class RankRecord:
     host: str = "unknown"
     device: str | None = None
     gpu: str | None = None
+    usable_gpus: int | None = None
     cuda_visible_devices: str | None = None
 
 

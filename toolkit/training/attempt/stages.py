@@ -44,7 +44,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.task import Task
 from toolkit.training.assembly.build_training import build_training
-from toolkit.training.assembly.data_parallel import check_parallel
+from toolkit.training.assembly.data_parallel import check_parallel, visible_devices
 from toolkit.training.assembly.open_task import open_task
 from toolkit.training.attempt import finalize
 from toolkit.training.attempt.failure_context import describe_gpu, failure_context, memory_advice
@@ -149,7 +149,7 @@ class RankAttempt:
         stack.enter_context(UsageSampler(self._run, self._world, str(group.device)))
         # Queried now: a device that has failed does not answer.
         self._device, self._gpu = group.device, describe_gpu(group.device)
-        attempt.joined(group)
+        attempt.joined(group, visible_devices(group))
         return replace(group, shares_folder=shares_folder(self._run, group))
 
     def _leave_unprepared(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:

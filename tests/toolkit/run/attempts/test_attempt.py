@@ -177,7 +177,7 @@ def join_rank(world: World, folder: Path) -> tuple[int, int]:
     run = RunDir(folder)
     start = Attempt(run, world)
     with joined(world, folder) as group:
-        start.joined(group)
+        start.joined(group, 0)
         start.started(0, resumed=False)
         start.ended(3, "finished")
         return os.getpid(), start.number
@@ -192,13 +192,15 @@ class OneGpu:
         return [value]
 
 
-def test_rank_record_has_the_uuid_of_its_gpu(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_record_has_the_uuid_of_its_gpu_and_how_many_were_usable(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", "1234")
-    attempt(run).joined(OneGpu())
+    attempt(run).joined(OneGpu(), 4)
     (start,) = read_attempts(run)
     (rank,) = read_json_lines(run.ranks(start.nonce))
-    assert (rank["device"], rank["gpu"]) == ("cuda:0", "GPU-8f3a")
+    assert (rank["device"], rank["gpu"], rank["usable_gpus"]) == ("cuda:0", "GPU-8f3a", 4)
 
 
 def test_ranks_are_recorded_once_by_one_process(tmp_path: Path) -> None:

@@ -67,6 +67,13 @@ def test_data_parallel_process_holds_all_visible_gpus(run: RunDir) -> None:
     assert attempt_usage(run, 0, RunPolicy(), data_parallel=True)[0].gpus == 3
 
 
+def test_data_parallel_process_holds_all_gpus_of_a_workstation(run: RunDir) -> None:
+    line = {"rank": 0, "host": "a", "device": "cuda:0", "cuda_visible_devices": None, "usable_gpus": 4}
+    append_json_line(run.ranks("a-0"), line)
+    assert attempt_usage(run, 0, RunPolicy(), data_parallel=True)[0].gpus == 4
+    assert attempt_usage(run, 0, RunPolicy())[0].gpus == 1
+
+
 def test_attempt_without_rank_records_holds_one_gpu_for_each_rank(run: RunDir) -> None:
     assert attempt_usage(run, 0, RunPolicy())[0].gpus == 4
 

@@ -132,40 +132,25 @@ def collated(samples: list[Any], place: str) -> Any:
         ) from error
 
 
-def moved(batch: Any, device: torch.device, place: str) -> Any:
-    """Return a batch with its tensors on a device. Raises UserError for an object that cannot be moved."""
+def moved(batch: Any, device: torch.device) -> Any:
+    """Return a batch with its tensors on a device; objects of other classes stay as they are."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=True)
     if hasattr(batch, "to"):
         return batch.to(device)
     if isinstance(batch, Mapping):
-        return {name: moved(each, device, place) for name, each in batch.items()}
+        return {name: moved(each, device) for name, each in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(moved(each, device, place) for each in batch))
+        return type(batch)(*(moved(each, device) for each in batch))
     if isinstance(batch, list | tuple):
-        return type(batch)(moved(each, device, place) for each in batch)
+        return type(batch)(moved(each, device) for each in batch)
     if is_dataclass(batch) and not isinstance(batch, type):
         # Not dataclasses.replace, which calls __init__ and __post_init__ again.
         new = copy(batch)
-        for name, each in _attributes(batch).items():
-            object.__setattr__(new, name, moved(each, device, place))
+        for name in (each.name for each in fields(batch) if hasattr(batch, each.name)):
+            object.__setattr__(new, name, moved(getattr(batch, name), device))
         return new
-    if any(isinstance(each, torch.Tensor) for each in _attributes(batch).values()):
-        raise UserError(
-            f"{place}: a batch holds an object of {type(batch).__qualname__} with tensors, which would stay "
-            "on the CPU: make its class a dataclass, or give it a method to(device) that returns the moved "
-            "object. Tensors, and dictionaries, lists, tuples and dataclasses of them, are moved"
-        )
     return batch
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object itself, a dataclass's slots included; none of a class."""
-    if isinstance(value, type):
-        return {}
-    names = [field.name for field in fields(value)] if is_dataclass(value) else []
-    own = {**dict.fromkeys(names), **getattr(value, "__dict__", {})}
-    return {name: getattr(value, name) for name in own if hasattr(value, name)}
 
 
 def digest_of(split: Split, note: Callable[[int], object] = lambda index: None) -> str:

@@ -169,14 +169,13 @@ class FunctionsTask:
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:
         samples, own = self.splits[split], self._code.find("collate")
-        place = self._code.place("collate" if own else "data")
-        content = own(samples.take(indices)) if own else samples.batch(indices, place)
+        content = own(samples.take(indices)) if own else samples.batch(indices, self._code.place("data"))
         tokens = int(samples.lengths[indices].sum())
-        return Batch(content=moved(content, device, place), samples=len(indices), tokens=tokens)
+        return Batch(content=moved(content, device), samples=len(indices), tokens=tokens)
 
     def move(self, batch: Batch, device: torch.device) -> Batch:
         """Return a batch that was made on the CPU, moved to a device."""
-        return replace(batch, content=moved(batch.content, device, self._code.place("collate")))
+        return replace(batch, content=moved(batch.content, device))
 
     @cached_property
     def _metrics(self) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class FunctionsPredictor:
         own = self._code.find(PREDICT)
         if own is None:
             raise UserError(lacks_predict(self._code.shown))
-        batch = moved(self._collated(list(samples)), device, self._code.place("collate"))
+        batch = moved(self._collated(list(samples)), device)
         try:
             found = own(model, batch)
         except Exception as error:

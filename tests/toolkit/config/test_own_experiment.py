@@ -60,6 +60,12 @@ def test_an_absent_section_in_the_file_is_a_fault(name: str) -> None:
         waits(**{name: {}})
 
 
+def test_a_misspelt_kind_is_the_only_fault_beside_keys_that_no_task_has() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check({"name": "w", "task": {"kind": "wayt"}, "seconds": 3, "minutes": 1})
+    assert [fault.key for fault in caught.value.faults] == ["minutes", "task.kind"]
+
+
 def test_an_absent_section_has_a_placeholder_without_effect() -> None:
     experiment = waits()
     assert experiment.train.logical_ranks == 64

@@ -19,6 +19,7 @@ from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
+from toolkit.config.library_arguments import OWN
 from toolkit.config.origins import UNKNOWN, Key, Origin, Origins, index_in, no_index
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
@@ -91,15 +92,16 @@ class _Checker:
         if isinstance(text := tree.get("task"), str) and (section := task_section(text)) is not None:
             tree = {**tree, "task": section}
         row = tasks.get(self._kind_in(tree.get("task", MISSING), tasks, ("task",)))
-        if row is None and not tasks:
+        if row is None:
+            # Whether they must be given is not known.
+            self._faults.unsure |= {("model",), ("data",)}
+        if not tasks:
             raise UserError(
                 "no workload is installed, so no task is known. After an update install slurm-toolkit again: "
                 "`pip install -e .` in its folder"
             )
         own = self._own_sections(row, tree) if row else None
-        # If the task's own code has faults, the keys of the sections that it makes are unknown.
-        known = {name: each for name, each in tree.items() if row is None or name not in row.makes}
-        tree, models = (dict(own.tree), own.models) if own else (known, {})
+        tree, models = (dict(own.tree), own.models) if own else (_without_unknown(tree, row), {})
         # Without a kind of model there is no such section.
         model = self._kind_in(tree.get("model", MISSING), models, ("model",)) if models else ""
         kinds = {
@@ -342,6 +344,20 @@ class _Checker:
             self._faults.add(key, f"{found(text)}, which holds a NUL character")
         elif any("\ud800" <= character <= "\udfff" for character in text):
             self._faults.add(key, f"{found(text)}, which is not valid Unicode text")
+
+
+def _without_unknown(tree: Mapping[str, Any], row: TaskSpec | None) -> dict[str, Any]:
+    """The tree without the sections whose keys are unknown, because the task's kind or code has faults."""
+    if row is not None:
+        return {name: each for name, each in tree.items() if name not in row.makes}
+    whole: type = experiment_type()
+    types = [experiment_type(each.experiment) for each in task_kinds().values() if each.experiment]
+    of_tasks = {each.name for of in types for each in keys_of(of)} - {each.name for each in keys_of(whole)}
+    return {
+        name: each
+        for name, each in tree.items()
+        if name not in of_tasks and not (isinstance(each, dict) and each.get("kind") == OWN)
+    }
 
 
 def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:

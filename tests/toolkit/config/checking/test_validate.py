@@ -220,10 +220,21 @@ def test_a_fault_within_a_list_or_mapping_names_the_item(tree, faults, key, valu
 
 
 def test_missing_mandatory_keys_are_reported(faults):
-    found = faults(check, {})
-    assert [fault.key for fault in found] == ["data", "model", "name", "task"]
+    found = faults(check, {"task": {"kind": "toy_texts"}})
+    assert [fault.key for fault in found] == ["data", "model", "name"]
     assert all("is missing" in fault.problem for fault in found)
+
+
+def test_without_a_task_the_sections_that_it_may_need_are_not_called_missing(faults):
+    found = faults(check, {})
+    assert [fault.key for fault in found] == ["name", "task"]
     assert "toy_texts" in found[-1].problem
+
+
+def test_a_section_of_kind_own_has_no_further_fault_if_the_kind_of_task_is_unknown(tree, faults):
+    tree = put(put(tree, "optimizer", {"kind": "own", "sharpness": 1}), "train.epochs", 0)
+    found = faults(check, put(tree, "task.kind", "nope"))
+    assert [fault.key for fault in found] == ["task.kind", "train.epochs"]
 
 
 @pytest.mark.parametrize("kind", ["nope", 3, None, True, ["docnn"]])

@@ -251,14 +251,16 @@ def no_metrics(section: Any) -> Sequence[Metric]:
 class OwnSections:
     """The sections of one experiment, for a task with sections that depend on the code that it names.
 
-    tree     sections of the experiment that replace those that were written
-    data     dataclass of the data section
-    models   as in TaskSpec
+    tree        sections of the experiment that replace those that were written
+    data        dataclass of the data section
+    models      as in TaskSpec
+    violations  faults of other sections, which depend on the code too
     """
 
     tree: Mapping[str, Any]
     data: type[DataSection]
     models: Mapping[str, tuple[type[ModelSection], str]]
+    violations: Sequence[Violation] = ()
 
 
 class UnfitTask(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from toolkit.config.sections import experiment_type, sections
 from toolkit.errors import UserError
 from toolkit.registry import task_kinds, task_section, unloaded
 from toolkit.system.output.nearest import guess, suggest
-from toolkit.workload import OwnSections, TaskSpec, UnfitTask
+from toolkit.workload import OwnSections, TaskSpec, UnfitTask, Violation
 
 
 def check(tree: Mapping[str, Any], origins: Origins | None = None, *, is_stored: bool = False) -> Experiment:
@@ -125,13 +125,20 @@ class _Checker:
         try:
             own = row.own_sections(tree, folders)
         except UnfitTask as unfit:
-            for each in unfit.violations:
-                at = Origin(each.file, each.line) if each.file else None
-                self._faults.add(each.key, each.problem, each.hint, at)
+            self._add(unfit.violations)
             # Whether they must be given is not known.
             self._faults.unsure |= {("task",), ("model",), ("data",)}
             return None
-        return replace(own, tree={**tree, **own.tree})
+        self._add(own.violations)
+        # The faults of a section that the task makes are known already.
+        checked = {each.key[0] for each in own.violations}.intersection(row.makes)
+        written = {**tree, **own.tree}
+        return replace(own, tree={name: each for name, each in written.items() if name not in checked})
+
+    def _add(self, violations: Iterable[Violation]) -> None:
+        for each in violations:
+            at = Origin(each.file, each.line) if each.file else None
+            self._faults.add(each.key, each.problem, each.hint, at)
 
     def _kind_in(self, section: Any, table: Mapping[str, Any], key: Key) -> str:
         """The `kind` of a section, if it is in the table; else empty, and the fault is recorded."""

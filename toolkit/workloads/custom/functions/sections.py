@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from toolkit.config.checking.limits import guess
 from toolkit.config.fields import option
 from toolkit.errors import DataError, UserError
 from toolkit.system.output.few import few
@@ -175,13 +176,12 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
         problem = f"{module} cannot be read: {error.strerror or error}"
         raise UnfitTask([Violation(key=_MODULE, problem=problem)]) from error
     violations = [
-        *_taken_names(functions),
         *_metric_faults(functions, task, tree),
         *optimizer_faults(functions, tree),
         *schedule_faults(functions, tree),
     ]
-    if violations:
-        raise UnfitTask(violations)
+    if taken := [*_taken_names(functions)]:
+        raise UnfitTask([*taken, *violations])
     declared = functions.declared
     new = {
         **task,
@@ -197,6 +197,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
         {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
         _made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
         _made(AnyData, map(_field, _keys_of_data(functions))),
+        violations,
     )
 
 
@@ -254,8 +255,13 @@ def _model_of(tree: Mapping[str, Any]) -> Any:
     return {"kind": MODEL_KIND, **model} if isinstance(model, dict) else model
 
 
-def _sections(tree: Mapping[str, Any], model: type[ModelSection], data: type[DataSection]) -> OwnSections:
-    return OwnSections(tree=tree, data=data, models={MODEL_KIND: (model, "")})
+def _sections(
+    tree: Mapping[str, Any],
+    model: type[ModelSection],
+    data: type[DataSection],
+    violations: Sequence[Violation] = (),
+) -> OwnSections:
+    return OwnSections(tree=tree, data=data, models={MODEL_KIND: (model, "")}, violations=violations)
 
 
 def _faults(unfit: Unfit, module: str, folders: Sequence[Path]) -> Iterator[Violation]:
@@ -316,7 +322,8 @@ def _metric_faults(
         problem = (
             f"found {name}, but step ({functions.path.name}:{functions.lines['step']}) returns {returned}"
         )
-        hint = f'return {{"loss": …, "{name}": one_value_per_sample}}'
+        hint = guess(name, [LOSS, *functions.metrics])
+        hint = hint or f'return {{"loss": …, "{name}": one_value_per_sample}}'
         yield Violation(key=key, problem=problem, hint=hint)
     elif not goal and name not in _goals(functions, task, tree):
         problem = f"found {name}, but its goal is not declared"

@@ -156,6 +156,21 @@ def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
     assert "accuracy:max" in fault
 
 
+def test_a_misspelt_metric_is_named_with_the_faults_of_all_sections(config: Path) -> None:
+    """Also those of a section that a function replaces, once each."""
+    overrides = ["evaluation.metric=acuracy:max", "model.hiden=3", "lr_scheduler.kind=lineer"]
+    metric, scheduler, model, optimizer = faults(config, *overrides, "optimizer.lrr=3")
+    assert "evaluation.metric: " in metric
+    assert "did you mean accuracy?" in metric
+    assert "lr_scheduler.kind: " in scheduler
+    assert "model.hiden: " in model
+    assert "optimizer.lrr: " in optimizer
+    (config.parent / "digits.py").write_text(DIGITS + "def optimizer(model, lr: float = 0.1):\n    pass\n")
+    model, optimizer = faults(config, "model.hiden=3", "optimizer.lr=x")
+    assert "model.hiden: " in model
+    assert "optimizer.lr: " in optimizer
+
+
 def test_python_file_may_declare_the_goal_of_a_metric(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS + 'metrics = {"accuracy": "max"}\n')
     experiment = load(config, ["evaluation.metric=accuracy"])

@@ -117,10 +117,12 @@ class NothingPrepared:
 class AnyData(_Values, NoData):
     """Arguments of the function `data` beside the split: its parameters are the keys."""
 
+    #: The file with the function, or its name in a stored experiment. A parameter may be named `file`.
+    _file: ClassVar[Path] = Path()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
 
     def prepare(self, progress: Progress) -> NothingPrepared:
-        return NothingPrepared(Path())
+        return NothingPrepared(self._file)
 
     def open_prepared(self, path: Path) -> NothingPrepared:
         return NothingPrepared(path)
@@ -158,7 +160,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     module, class_name = task.get("module"), task.get("class_name")
     model, data = _model_of(tree), tree.get("data") or {}
     if folders is None or not isinstance(module, str):
-        return _sections({"model": model, "data": data}, _stored(AnyModel, model), _stored(AnyData, data))
+        made = _stored(AnyData, data, _file=Path(str(module)))
+        return _sections({"model": model, "data": data}, _stored(AnyModel, model), made)
     own_folder = task.get("module_folder")
     if own_folder is not None:
         if not isinstance(own_folder, str):
@@ -196,7 +199,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     return _sections(
         {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
         _made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
-        _made(AnyData, map(_field, _keys_of_data(functions))),
+        _made(AnyData, map(_field, _keys_of_data(functions)), _file=functions.path),
         violations,
     )
 
@@ -330,10 +333,10 @@ def _metric_faults(
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
 
 
-def _stored(base: type, values: Any) -> Any:
+def _stored(base: type, values: Any, **more: Any) -> Any:
     """Return a section class that accepts the stored keys: they were checked before they were stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
-    return _made(base, ((name, Any, option()) for name in names if name != "kind"))
+    return _made(base, ((name, Any, option()) for name in names if name != "kind"), **more)
 
 
 def _keys_of_data(functions: Functions) -> Sequence[Parameter]:

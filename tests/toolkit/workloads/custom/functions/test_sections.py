@@ -151,6 +151,18 @@ def test_parameter_with_a_reserved_name_is_refused(config: Path, name: str, befo
     assert name in fault
 
 
+def test_what_stands_for_prepared_data_names_the_file_that_makes_the_samples(
+    config: Path, tmp_path: Path
+) -> None:
+    experiment = load(config)
+    made = experiment.data.prepare(lambda *_: None)
+    assert made.to_json() == {"path": str(config.parent / "digits.py")}
+    assert str(made.path) in made.summary()
+    stored = load_resolved(create_run(experiment, tmp_path / "experiments").config)
+    assert stored.data.prepare(lambda *_: None).path.name == "digits.py"
+    assert stored == experiment
+
+
 def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
     (fault,) = faults(config, "evaluation.metric=accuracy")
     assert "accuracy:max" in fault

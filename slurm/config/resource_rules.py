@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
+from slurm.config.sbatch_options import refused_options
 from slurm.config.world_size import node_range, smallest_world, world_size
 from toolkit.config.origins import Key
 from toolkit.config.schema import Experiment
@@ -130,6 +131,11 @@ def _options(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=key, problem="expected text, a number, or true for a flag")
 
 
+@rule("resources.sbatch", holds_for_stored=False)
+def _refused_options(experiment: Experiment) -> Iterator[Violation]:
+    yield from refused_options(filter(_SBATCH_OPTION.fullmatch, experiment.resources.sbatch))
+
+
 @rule()
 def _one_line(experiment: Experiment) -> Iterator[Violation]:
     """Refuse line breaks: each text is one line of the batch script."""
@@ -189,6 +195,7 @@ RULES = (
     _parallel,
     _variables,
     _options,
+    _refused_options,
     _one_line,
 )
 SECRET_RULES = (_secret_variables, _secrets_of_setup, _secrets_for_slurm)

@@ -9,10 +9,11 @@ from slurm.client.hostlist import expand
 from slurm.client.parse import Partition
 from slurm.client.quantities import gres_of_request, parse_mb, parse_minutes
 from slurm.config.resources import CPUS_BESIDE_A_GPU, Group, Resources
+from slurm.config.sbatch_options import SAME_NAME, refused_options
 from slurm.config.world_size import node_range
-from slurm.submission.batch.allowed_options import SAME_NAME, check_options
 from toolkit.errors import UserError
 from toolkit.launch.machines.host_names import is_local_name
+from toolkit.precheck.violation_messages import raise_violations
 
 #: Options of the whole job: only the first component of a heterogeneous job has them.
 _OF_THE_JOB = ("dependency", "kill-on-invalid-dep", "mail-user", "mail-type", "comment", "licenses")
@@ -184,7 +185,8 @@ def signal_lead_s(resources: Resources) -> int:
 
 def _options(resources: Resources) -> dict[str, object]:
     """Return the options of all keys that are set, then of `sbatch`. Null and false remove an option."""
-    check_options(resources)
+    # A run of an earlier version may have recorded any option.
+    raise_violations(refused_options(resources.sbatch), None)
     named = {name.replace("_", "-"): getattr(resources, name) for name in SAME_NAME}
     given: dict[str, object] = {n: v for n, v in named.items() if v is not None and v is not False}
     for name in ("mem", "mem-per-cpu", "mem-per-gpu"):

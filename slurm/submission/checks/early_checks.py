@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from slurm.config.resources import Resources
-from slurm.submission.batch.allowed_options import unused_variables
+from slurm.config.sbatch_options import unused_variables
 from slurm.submission.batch.job_options import components, signal_lead_s
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment

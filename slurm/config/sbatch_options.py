@@ -6,11 +6,11 @@ that sbatch would read as options are not used: a run does not depend on the she
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from slurm.config.resources import Resources
-from toolkit.errors import UserError
 from toolkit.system.output.nearest import nearest
+from toolkit.workload import Violation
 
 #: Keys of `resources` that are options of sbatch with the same name, with dashes.
 SAME_NAME = (
@@ -104,23 +104,23 @@ _VARIABLE_PREFIX = "SBATCH_"
 _OPTION_OF_VARIABLE = {"TIMELIMIT": "time", "MEM_PER_NODE": "mem", "CONSTRAINT": "constraint", "MEM": "mem"}
 
 
-def check_options(resources: Resources) -> None:
-    """Raise UserError for an unknown option of sbatch, or one that this project sets itself."""
-    for given in resources.sbatch:
-        name = given.replace("_", "-")
+def refused_options(given: Iterable[str]) -> Iterator[Violation]:
+    """Find unknown options of sbatch in `resources.sbatch`, and those that this project sets itself."""
+    for spelt in given:
+        key, name = ("resources", "sbatch", spelt), spelt.replace("_", "-")
         if name in OURS:
-            raise UserError(f"resources.sbatch.{given} cannot be set here: {OURS[name]}.")
-        if name not in OTHERS:
-            raise UserError(f"resources.sbatch.{given}: sbatch has no such option. {_suggestion(name)}")
+            yield Violation(key=key, problem="cannot be set here", hint=OURS[name])
+        elif name not in OTHERS:
+            yield Violation(key=key, problem="sbatch has no such option", hint=_suggestion(name))
 
 
 def _suggestion(name: str) -> str:
     """Return a hint: the names that begin with an unknown name, or the nearest one."""
     known = (*OURS, *OTHERS)
-    if full := [each for each in known if each.startswith(name)]:
-        return f"Write the full name: {' or '.join(sorted(full))}."
     match = nearest(name, known)
-    return f"Did you mean {match}?" if match else "`sbatch --help` lists them."
+    meant = sorted(each for each in known if each.startswith(name)) or ([match] if match else [])
+    refused = f" It cannot be set here: {OURS[meant[0]]}" if len(meant) == 1 and meant[0] in OURS else ""
+    return f"did you mean {' or '.join(meant)}?{refused}" if meant else "`sbatch --help` lists them"
 
 
 def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterator[str]:

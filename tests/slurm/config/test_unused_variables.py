@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm.config.resources import Resources
-from slurm.submission.batch.allowed_options import unused_variables
+from slurm.config.sbatch_options import unused_variables
 from tests.slurm.support.user import User
 
 

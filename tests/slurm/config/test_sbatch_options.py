@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slurm.config.resources import Resources
-from slurm.submission.batch.allowed_options import OTHERS, OURS
+from slurm.config.sbatch_options import OTHERS, OURS
 from slurm.submission.batch.job_options import components
-from toolkit.errors import UserError
+from toolkit.config import check
+from toolkit.errors import Fault, UserError
 
 NAMES = (*OURS, *OTHERS)
 
@@ -34,7 +37,7 @@ def test_an_option_of_sbatch_passes_in_both_spellings(name: str) -> None:
 def test_an_option_that_a_job_relies_on_is_refused_with_the_reason(name: str) -> None:
     for spelt in (name, name.replace("-", "_")):
         for value in ("x", False):
-            assert f"resources.sbatch.{spelt} cannot be set here: {OURS[name]}." in refusal(spelt, value)
+            assert f"resources.sbatch.{spelt}: cannot be set here ({OURS[name]})" in refusal(spelt, value)
 
 
 def test_abbreviated_option_is_refused_with_the_full_name() -> None:
@@ -49,7 +52,25 @@ def test_abbreviated_option_is_refused_with_the_full_name() -> None:
     "name, meant", [("exlude", "exclude"), ("pirority", "priority"), ("segments", "segment")]
 )
 def test_a_misspelt_name_is_answered_with_the_nearest_one(name: str, meant: str) -> None:
-    assert f"did you mean {meant}?" in refusal(name).replace("Did", "did")
+    assert f"did you mean {meant}?" in refusal(name)
+
+
+def test_a_suggested_option_that_is_refused_comes_with_the_reason() -> None:
+    assert f"did you mean requeue? It cannot be set here: {OURS['requeue']}" in refusal("requeu")
+    assert f"did you mean exclude? It cannot be set here: {OURS['exclude']}" in refusal("exlude")
+
+
+def test_all_refused_options_are_faults_of_the_experiment(broken: Callable[..., list[Fault]]) -> None:
+    options = {"requeu": True, "nodes": 2, "priority": 1, "Bad": 1}
+    found = broken(resources={"sbatch": options}, train={"epochs": 0})
+    names = ["sbatch.Bad", "sbatch.nodes", "sbatch.requeu"]
+    assert [each.key for each in found] == [*(f"resources.{name}" for name in names), "train.epochs"]
+
+
+def test_a_recorded_experiment_is_read_even_if_an_option_is_refused_by_now(changed: Any) -> None:
+    recorded = check(changed(resources={"sbatch": {"requeu": True}}), is_stored=True)
+    with pytest.raises(UserError, match="requeu"):
+        components(recorded.resources)
 
 
 def test_unknown_option_is_refused() -> None:

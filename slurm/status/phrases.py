@@ -9,6 +9,7 @@ import re
 from datetime import datetime, timedelta
 
 from slurm.client.queue import JobState
+from slurm.client.stop_reason import CANCELLED, PREEMPTED, REQUESTED, TIME_LIMIT
 from toolkit.run.phases import Phase
 from toolkit.system.output.few import few
 
@@ -59,6 +60,14 @@ _ENDS = {
     "PREEMPTED": "preempted, not requeued",
     "LAUNCH_FAILED": "not started",
     "COMPLETED": "ended too early",
+}
+
+#: Reasons of a stop (slurm.client.stop_reason) -> words for the state, and the beginning of a sentence.
+_STOPS = {
+    PREEMPTED: ("stopped: preempted", "preempted"),
+    TIME_LIMIT: ("stopped: time limit", "stopped by its time limit"),
+    REQUESTED: ("stopped: asked to", "stopped on request"),
+    CANCELLED: ("cancelled", "cancelled"),
 }
 
 #: Slurm's states of a job that has its hosts, but does not compute.
@@ -153,5 +162,9 @@ def cancelled(reason: str) -> str:
 
 def stopped(why: str) -> str:
     """Return the words for an attempt that saved and exited, with no attempt after it."""
-    words = {"cancelled": "cancelled", "time_limit": "stopped: time limit", "requested": "stopped: asked to"}
-    return words.get(why, f"stopped: {why}")
+    return _STOPS.get(why, (f"stopped: {why}", ""))[0]
+
+
+def stopped_by(why: str) -> str:
+    """Return the same as the beginning of a sentence."""
+    return _STOPS.get(why, ("", f"stopped by {why}"))[1]

@@ -223,7 +223,8 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
         gone += since(folder.run, end)
         return RunState(state="cancelled", doing="its result is gone", reason=gone)
     after = "" if end.last_step is None else f" after step {end.last_step}"
-    reason = f"stopped by {why}{after}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
+    stopped = f"{phrases.stopped_by(why)}{after}"
+    reason = f"{stopped}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
     return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.client.queue import INTERRUPTED, STATES, JobState
+from slurm.client.stop_reason import CANCELLED, PREEMPTED, REQUESTED, TIME_LIMIT
 from slurm.status import phrases
 from toolkit.run.failure.classes import FAILURE_CLASSES, NO_PROGRESS
 
@@ -79,6 +80,21 @@ def test_any_pending_reason_can_be_phrased(reason: str, depends: str, started: d
 def test_every_class_of_failure_has_words_of_its_own(kind: str) -> None:
     assert "_" not in phrases.failed(kind)
     assert phrases.failed(kind) in {f"failed: {told}" for told in phrases._FAILURES.values()}
+
+
+@pytest.mark.parametrize("why", [PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED])
+def test_every_reason_of_a_stop_has_words_of_its_own(why: str) -> None:
+    assert phrases.stopped(why) == phrases._STOPS[why][0]
+    told = phrases.stopped_by(why)
+    assert told != f"stopped by {why}"
+    assert "_" not in told
+
+
+def test_a_stop_by_a_signal_is_said_with_its_name() -> None:
+    assert (phrases.stopped("SIGINT"), phrases.stopped_by("SIGINT")) == (
+        "stopped: SIGINT",
+        "stopped by SIGINT",
+    )
 
 
 def test_phrased_slurm_states_exist() -> None:

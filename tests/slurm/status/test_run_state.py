@@ -268,7 +268,7 @@ def test_state_of_a_purged_job_comes_from_its_folder(run: RunDir) -> None:
     note_event(run, "not_requeued", why="time_limit", reason="its time limit has ended 3 attempts")
     found = state_of(run, UNKNOWN)
     assert (found.state, found.doing, found.is_live) == ("cancelled", "stopped: time limit", False)
-    assert found.reason.startswith("stopped by time_limit after step 10; its time limit has ended 3 attempts")
+    assert found.reason.startswith("stopped by its time limit after step 10; its time limit has ended 3")
     write_json(run.result, {"state": "finished", "step": 3})
     assert state_of(run, UNKNOWN).state == "finished"
 

@@ -127,7 +127,8 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
         # Where it is trained, with its state if it was live before.
         where = "a terminal, or another job"
         if submission is not None:
-            where = submission.job_id if submission.cluster == "slurm" else "local processes"
+            here = "" if submission.cluster == "slurm" else " (local processes)"
+            where = f"{submission.job_id}{here}"
         if submitted.joined is not None:
             where = f"{where}, {submitted.joined} already"
         print(f"run     {run.run_id}\njob     {where}\nfolder  {run.path}")

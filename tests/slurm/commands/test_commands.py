@@ -233,7 +233,7 @@ def test_a_local_submission_prints_id_job_and_folder(background: Background) -> 
     errors = [line for line in answer.err.splitlines() if not line.startswith("warning: ")]
     assert (answer.code, errors) == (0, [])
     assert re.search(rf"^run +{run.run_id}$", answer.out, re.MULTILINE)
-    assert re.search(r"^job +local processes$", answer.out, re.MULTILINE)
+    assert re.search(rf"^job +{background.job_id} \(local processes\)$", answer.out, re.MULTILINE)
     assert re.search(rf"^folder +{run.path}$", answer.out, re.MULTILINE)
     assert f"stk logs -f {run.run_id}" in answer.out
 

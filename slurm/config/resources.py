@@ -91,8 +91,8 @@ class Resources(RunPolicy):
     """sbatch's option of this name."""
     licenses: str | None = option(None)
     """sbatch's option of this name."""
-    exclusive: bool = option(False)
-    """sbatch's option of this name."""
+    exclusive: bool | str = option(False, choices=("user", "mcs", "topo"))
+    """sbatch's option of this name: true, or with one of its values."""
     max_parallel: int | None = option(None, minimum=1, known_as="array_parallelism")
     """Runs of a sweep that train at the same time; null: all."""
     signal_s: int = option(120, minimum=1, maximum=65535, known_as="signal")

@@ -182,7 +182,7 @@ class ClusterDrill:
         resources = replace(
             own,
             partition=partition,
-            exclusive=own.exclusive or self._pair is not None,
+            exclusive=self._pair is not None or own.exclusive,
             time=limit,
             signal_s=_WARNING_S,
             environment={**own.environment, VARIABLE: faults},

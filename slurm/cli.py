@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from typing import TextIO, cast
 from slurm.commands.command_line import with_file
 from slurm.commands.common import VALUE_AFTER_EQUALS, report_error
 from slurm.commands.parser import import_module, parser_for
-from toolkit.errors import StkError
+from toolkit.errors import StkError, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.run import folder_trust
 from toolkit.system.output.command_output import CommandOutput, ReaderLeft
@@ -115,5 +116,17 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for known in lists:
         known.extend(rest)
     if "resource_overrides" in arguments:
-        arguments.overrides = [*arguments.resource_overrides, *arguments.overrides]
+        _refuse_two_values(arguments)
+        # An option also changes a key of `resources=…`.
+        arguments.overrides = [*arguments.overrides, *arguments.resource_overrides]
     return arguments
+
+
+def _refuse_two_values(arguments: argparse.Namespace) -> None:
+    """Raise UserError if an option and a key=value set a key differently: one of them would be ignored."""
+    for key, _, value in (each.partition("=") for each in arguments.resource_overrides):
+        for name, _, typed in (each.partition("=") for each in arguments.overrides):
+            same = (typed.strip(), json.dumps(typed.strip(), ensure_ascii=False))
+            if name.strip() == key and value not in same:
+                option = f"--{key.removeprefix('resources.').replace('_', '-')}"
+                raise UserError(f"{option} and {name}={typed} set the same key: leave one of them out")

@@ -62,8 +62,23 @@ def test_comma_in_an_option_does_not_make_a_sweep(user: User) -> None:
     assert len(json.loads(shown.out)["runs"]) == 2
 
 
-def test_key_overrides_the_option_for_it(user: User) -> None:
-    assert _planned(user, "resources.nodes=3", "--nodes", "2")["nodes"] == 3
+@pytest.mark.parametrize("key", ["resources.nodes=3", "resources.nodes=1,3"])
+def test_an_option_and_a_key_with_another_value_are_refused(user: User, key: str) -> None:
+    for words in ([key, "--nodes", "2"], ["--nodes", "2", key]):
+        answer = user.stk("sweep", user.config, *words, "--dry-run")
+        assert answer.code == 2
+        assert f"--nodes and {key}" in answer.err
+
+
+def test_an_option_and_a_key_may_have_the_same_value(user: User) -> None:
+    same = ["--nodes", "2", "resources.nodes=2", "--time", "1:00:00", "resources.time=1:00:00", "--exclusive"]
+    found = _planned(user, *same, "resources.exclusive=true")
+    assert (found["nodes"], found["time"], found["exclusive"]) == (2, "1:00:00", True)
+
+
+def test_an_option_changes_a_key_of_a_section_that_is_set_as_a_whole(user: User) -> None:
+    found = _planned(user, "resources={nodes: 3, comment: a}", "--nodes", "2")
+    assert (found["nodes"], found["comment"]) == (2, "a")
 
 
 def test_a_wrong_value_is_refused_as_in_the_file(user: User) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import stk
 from benchmarks.figures.page import shown_by
 from slurm.commands.parser import make_parser
 from slurm.submission.batch.batch_script import JobPlan
@@ -25,6 +27,9 @@ QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 #: Files of this repository as the pages name them, and placeholders among these.
 _FILE = re.compile(r"`((?:toolkit|slurm|configs|scripts|tests|docs)/[\w./-]*)`")
 _INVENTED = {"configs/mine.yaml"}
+#: The rest of a paragraph that says what is raised, and in it names of several words, such as stk.UserError.
+_RAISES = re.compile(r"\braises\b(.*?)(?:\n\n|^```)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"[\w.]*\b[A-Z][a-z]+[A-Z]\w*")
 
 
 def anchors(page: Path) -> set[str]:
@@ -83,6 +88,14 @@ def test_the_reference_is_current(script: str) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("python-api*.md")), ids=lambda page: page.name)
+def test_errors_that_a_public_docstring_names_can_be_caught(page: Path) -> None:
+    paragraphs = _RAISES.findall(page.read_text(encoding="utf-8"))
+    named = {name for text in paragraphs for name in _NAMED.findall(text)}
+    assert named
+    assert named - {f"stk.{name}" for name in stk.__all__} - set(dir(builtins)) == set()
 
 
 def test_every_measurement_is_shown_by_one_page() -> None:

@@ -29,9 +29,8 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
     Your code is the run's own copy. If two runs in one process have modules of the same name, the second
     run gets those of the first, except for the file with its functions.
 
-    Raises RunNotFound if there is no run, UntrustedFolder if others may write its code, UserError if it
-    has not finished, DataError if a file is missing, and CheckpointError if the best checkpoint is
-    missing or damaged.
+    Raises stk.UserError if there is no run, if it has not finished, if others may write its code, or if a
+    file is missing, and stk.CheckpointError if the best checkpoint is missing or damaged.
     """
     run = RunDir(Path(folder).absolute())
     if not run.config.is_file():

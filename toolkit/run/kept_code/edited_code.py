@@ -17,7 +17,8 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import crc32, fsync_path
 from toolkit.registry import kept_files
-from toolkit.run.events import note_event, read_events
+from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.events import Event, note_event, read_events
 from toolkit.run.folder_trust import check_run
 from toolkit.run.kept_code.code_snapshot import (
     CORE,
@@ -31,7 +32,8 @@ from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
 
-#: The event of a run that continues with new code; `files` have changed, `step` is its last saved step.
+#: The event of a run that continues with new code; `files` have changed, `step` is its last saved step, and
+#: `attempts` is the number of its attempts until then, which earlier versions did not record.
 NEW_CODE = "new_code"
 
 #: The name of the toolkit's own files, which are many, in messages and events.
@@ -230,8 +232,20 @@ def _not_taken(run: RunDir, edits: Edits, new_code: bool) -> list[str]:
 
 def new_code_of(run: RunDir, step: int = 0) -> list[str]:
     """The edited code that a run took after a step, such as `digits.py, from step 41 on`."""
-    taken = ((each.facts.get("files", ()), each.facts.get("step", 0)) for each in read_events(run, NEW_CODE))
-    return [f"{', '.join(files)}, from step {last + 1} on" for files, last in taken if last >= step]
+    attempts = read_attempts(run)
+    events = ((each, _last_before(each, attempts)) for each in read_events(run, NEW_CODE))
+    taken = ((each.facts.get("files", ()), last) for each, last in events if last >= step)
+    return [f"{', '.join(files)}, from step {last + 1} on" for files, last in taken]
+
+
+def _last_before(event: Event, attempts: Sequence[AttemptRecord]) -> int:
+    """The step before the first one with new code; below the last saved step if checkpoints were damaged."""
+    saved: int = event.facts.get("step", 0)
+    if not isinstance(before := event.facts.get("attempts"), int):
+        return saved
+    # An attempt that made no step repeated none.
+    steps = (each.first_step for each in attempts[before:] if each.first_step != each.last_step)
+    return min((step for step in steps if step is not None), default=saved)
 
 
 def own_code(run: RunDir) -> str:
@@ -282,7 +296,8 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
         shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(new, ignore_errors=True)
     files = [*edits.own, *([_TOOLKIT] if edits.core else [])]
-    note_event(run, NEW_CODE, files=files, step=max(run.checkpoint_steps(), default=0))
+    facts = {"step": max(run.checkpoint_steps(), default=0), "attempts": len(read_attempts(run))}
+    note_event(run, NEW_CODE, files=files, **facts)
 
 
 def _renew_work(run: RunDir, new: Path) -> None:

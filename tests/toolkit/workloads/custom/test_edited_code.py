@@ -13,6 +13,7 @@ import pytest
 
 from slurm.api.planning import plan as api_plan
 from slurm.cli import main
+from tests.toolkit.run.attempts.attempts import start
 from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, UserError
@@ -397,3 +398,20 @@ def test_new_code_taken_before_a_given_step_is_not_listed(begun: Begun) -> None:
     note_event(run, NEW_CODE, files=["digits.py"], step=40)
     assert new_code_of(run, 40) == ["digits.py, from step 41 on"]
     assert new_code_of(run, 41) == []
+
+
+def test_new_code_begins_where_the_first_attempts_with_it_began(begun: Begun, tmp_path: Path) -> None:
+    run, experiment = begun
+    start(run, of=0, to=50, why="preempted")
+    run.checkpoint(40).mkdir(parents=True)
+    edit(tmp_path, "digits.py")
+    take_new_code(run, experiment, asked=True)
+    assert new_code_of(run) == ["digits.py, from step 41 on"]
+    start(run, of=10, to=10, why="import")
+    assert new_code_of(run) == ["digits.py, from step 41 on"]
+    # The checkpoint of step 40 is damaged, and then that of step 30.
+    start(run, of=30, to=35, why="preempted")
+    assert new_code_of(run) == ["digits.py, from step 31 on"]
+    start(run, of=20)
+    assert new_code_of(run, 20) == ["digits.py, from step 21 on"]
+    assert new_code_of(run, 21) == []

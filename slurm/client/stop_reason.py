@@ -13,6 +13,8 @@ WARNING_SIGNAL = "USR2"
 WARNING = f"SIG{WARNING_SIGNAL}"
 
 PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "requested", "cancelled"
+#: A command has saved and left without being asked to.
+SAVED = "saved"
 
 #: Slurm sends its warning up to a minute early (sbatch's manual; half a minute measured, 22.05).
 WARNING_EARLY_S = 60
@@ -26,7 +28,7 @@ _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIG
 class StopEvidence:
     """What a process knows about the stop of its job.
 
-    reason      the reason of JobStop: a signal's name, or TIME_LIMIT
+    reason      the reason of JobStop: a signal's name, or TIME_LIMIT; SAVED if the attempt has recorded it
     restart     how often the job was requeued before this start
     signal_s    the lead of Slurm's warning before the time limit
     requested   whether `stk requeue` asked for this stop
@@ -39,7 +41,7 @@ class StopEvidence:
 
 
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:
-    """Return preempted, time_limit, requested or cancelled, from the output of `scontrol show job`.
+    """Return preempted, time_limit, requested, saved or cancelled, from the output of `scontrol show job`.
 
     A stop without a trace in Slurm counts as requested: a person signalled the processes, and the run must
     continue. A job may be cancelled while it saves before its time limit.
@@ -57,7 +59,7 @@ def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str
         return TIME_LIMIT
     if seen.reason == WARNING and not seen.requested and _explains_warning(job, seen.signal_s, now):
         return TIME_LIMIT
-    return REQUESTED
+    return SAVED if seen.reason == SAVED else REQUESTED
 
 
 def is_preempted(job: Mapping[str, str]) -> bool:

@@ -18,6 +18,7 @@ from slurm.client.stop_reason import (
     CANCELLED,
     PREEMPTED,
     REQUESTED,
+    SAVED,
     TIME_LIMIT,
     WARNING,
     StopEvidence,
@@ -95,8 +96,9 @@ def requeue_or_chain(
 def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
     # A user's program also gets the warning, and may exit before this process has a reason to stop.
     was_warned = any(name == WARNING for name, _ in stop.signals)
+    has_left = [each.why for each in read_attempts(run)][-1:] == [SAVED]
     return StopEvidence(
-        reason=stop.reason_to_stop() or (WARNING if was_warned else None),
+        reason=stop.reason_to_stop() or (WARNING if was_warned else SAVED if has_left else None),
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=stop.watch is not None and stop.watch.is_requested,
@@ -104,7 +106,7 @@ def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
 
 
 def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
-    """Return why the job was stopped: preempted, time_limit, requested or cancelled."""
+    """Return why the job was stopped: preempted, time_limit, requested, saved or cancelled."""
     why = classify_stop(facts, seen, time.time())
     if why == REQUESTED and not seen.requested and is_back(facts, job.restart) and _can_be_preempted(facts):
         # Without a grace period, Slurm no longer shows the preemption at this point (measured, 22.05).
@@ -143,11 +145,11 @@ def continue_run(run: RunDir, job: Job, facts: Mapping[str, str], why: str, pati
 def wants_chain(run: RunDir, why: str) -> bool:
     """Whether the run continues in a new job, by resources.requeue and the reason of the stop.
 
-    A preempted job, and a job requeued by a person, keep their id: Slurm may requeue them itself, and
-    then there would be two jobs.
+    A job that is preempted, or requeued by a person or its command, keeps its id: Slurm may requeue it
+    itself, and then there would be two jobs.
     """
     wanted = last_resources(run).requeue
-    if why in (PREEMPTED, REQUESTED) or wanted == "same_job":
+    if why in (PREEMPTED, REQUESTED, SAVED) or wanted == "same_job":
         return False
     return wanted == "chain" or why == TIME_LIMIT
 

@@ -32,7 +32,7 @@ SHORTEST_S, LONGEST_S = 15.0, 1800.0
 FIRST_S = 60.0
 
 #: Reasons for which attempts end without losing a step, because the run was saved first.
-_ORDERLY = ("finished", "preempted", "time_limit", "cancelled", "requested", "stop on another rank")
+_ORDERLY = ("finished", "preempted", "time_limit", "cancelled", "requested", "saved", "stop on another rank")
 
 
 def cost_s(stall_s: float, write_s: float) -> float:

@@ -78,6 +78,9 @@ REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartT
         pytest.param(record(EndTime="Unknown"), "SIGUSR2", 220, "requested", id="a job without a limit"),
         pytest.param(record(), "SIGTERM", 20, "requested", id="Slurm knows of nothing"),
         pytest.param(record(), None, 20, "requested", id="no reason is recorded"),
+        pytest.param(record(), "saved", 20, "saved", id="a command left by itself"),
+        pytest.param(REQUEUED, "saved", 4, "requested", id="a command left during scontrol requeue"),
+        pytest.param(CANCELLED, "saved", 4, "cancelled", id="a command left during scancel"),
     ],
 )
 def test_slurm_and_the_signal_tell_why(job: dict[str, str], reason: str | None, now: float, why: str) -> None:

@@ -99,6 +99,16 @@ def test_stop_unknown_to_slurm_is_requeued(job: PretendJob, reason: str | None) 
     assert (job.requeues, job.why) == ([["requeue", "101"]], "requested")
 
 
+@pytest.mark.parametrize("wanted", ["auto", "chain"])
+def test_a_command_that_leaves_by_itself_is_requeued_and_was_not_asked_to(
+    fake: FakeSlurm, user: User, wanted: str
+) -> None:
+    job = PretendJob(fake, user, f"resources.requeue={wanted}")
+    job.stops("saved")
+    stop(job, None)
+    assert (job.requeues, job.why) == ([["requeue", "101"]], "saved")
+
+
 @pytest.mark.parametrize(
     "wanted, reason, is_preempted, expected",
     [

@@ -12,7 +12,7 @@ from toolkit.run.failure.classes import FAILURE_CLASSES
 from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 
-STOPS = ("preempted", "time_limit", "requested", "SIGTERM", "finished")
+STOPS = ("preempted", "time_limit", "requested", "saved", "SIGTERM", "finished")
 FAILURES = tuple(FAILURE_CLASSES)
 
 

@@ -269,6 +269,16 @@ def test_the_log_remembers_the_files_of_an_earlier_attempt(stk: Stk) -> None:
     assert "starts over" in stk("run", "--", sys.executable, "other.py").stdout
 
 
+@pytest.mark.parametrize("leaves", ["raise SystemExit(75)", "import stk\nstk.current_run().leave()"])
+def test_a_command_that_leaves_by_itself_was_not_asked_to(stk: Stk, leaves: str) -> None:
+    script(f"{leaves}\n")
+    assert stk("run", "--procs", "2", "--", sys.executable, "train.py").returncode == 130
+    assert last_attempt().why == "saved"
+    (row,) = json.loads(stk("status", "--json").stdout)
+    assert (row["state"], row["doing"]) == ("cancelled", "stopped: by itself")
+    assert row["reason"].startswith("stopped by itself, with status 75")
+
+
 def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:
     script("import no_such_module")
     done = stk("run", "--", sys.executable, "train.py")

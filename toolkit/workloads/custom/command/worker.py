@@ -248,7 +248,7 @@ class _Rank:
         was_ended_by_warning = self._leaving.has_warned and code in _BY_WARNING
         if code == SAVED or self._leaving.is_asked or was_ended_by_warning:
             # If one rank leaves, all leave.
-            self._leaving.request("requested")
+            self._leaving.request("saved" if code == SAVED else "requested")
             return Outcome.YIELDED
         record = failure_of(self._world, code, program.last_output(), self._step)
         write_first(self._run, record)

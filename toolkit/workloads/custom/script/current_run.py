@@ -184,7 +184,7 @@ class CurrentRun:
             self._log.progress()
         if (stop_file := self._place.stop_file) is not None:
             with suppress(OSError):
-                create_once(stop_file, f'{{"why": "requested", "rank": {self._place.rank}}}\n')
+                create_once(stop_file, f'{{"why": "saved", "rank": {self._place.rank}}}\n')
         sys.exit(ExitCode.YIELDED)
 
     # -- saving

@@ -11,7 +11,7 @@ from slurm.config.sbatch_options import refused_options
 from slurm.config.world_size import node_range, smallest_world, world_size
 from toolkit.config.origins import Key
 from toolkit.config.schema import Experiment
-from toolkit.config.secrets import is_secret, referred, texts
+from toolkit.config.secrets import RECORDED, is_secret, referred, texts
 from toolkit.config.serialize import to_plain
 from toolkit.launch.machines.host_names import named_twice
 from toolkit.workload import Violation, rule
@@ -21,8 +21,6 @@ _HOST = re.compile(r"[A-Za-z0-9_:](?:[A-Za-z0-9._:-]*[A-Za-z0-9_.])?")
 _SBATCH_OPTION = re.compile(r"[a-z][a-z0-9-]*")
 #: The keys that set the number of processes, after a world size has been spread over hosts.
 _PROCESSES = ("resources.hosts", "resources.groups", "resources.nodes", "resources.tasks_per_node")
-#: Resources are recorded, and Slurm shows its options to every user.
-_RECORDED = "a secret must not be in an experiment, which is recorded"
 #: A variable that a shell line sets to a literal value, not to another variable or a command's output.
 _SET = re.compile(r"""\b([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""")
 
@@ -157,7 +155,7 @@ def told_to_slurm(resources: Any) -> Iterator[tuple[Key, str]]:
 def _secret_variables(experiment: Experiment) -> Iterator[Violation]:
     for name, value in to_plain(experiment.resources)["environment"].items():
         if is_secret(name) and value and not referred(value):
-            yield Violation(key=("resources", "environment", name), problem=_RECORDED, hint=_export(name))
+            yield Violation(key=("resources", "environment", name), problem=RECORDED, hint=_export(name))
 
 
 @rule("resources.setup")
@@ -168,7 +166,7 @@ def _secrets_of_setup(experiment: Experiment) -> Iterator[Violation]:
             problem = f"found the variable {named[0]}, which has the name of a secret: this line is recorded"
             yield Violation(key=key, problem=problem, hint=f"write ${named[0]}: the job's shell has it")
         elif names := [name for name in _SET.findall(line) if is_secret(name)]:
-            problem = f"found a value for {names[0]}: {_RECORDED}"
+            problem = f"found a value for {names[0]}: {RECORDED}"
             yield Violation(key=key, problem=problem, hint=_export(names[0]))
 
 

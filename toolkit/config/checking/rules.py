@@ -20,7 +20,7 @@ from toolkit.config.library_arguments import (
     fits,
 )
 from toolkit.config.schema import Evaluation, Experiment, LrScheduler, Optimizer, Train
-from toolkit.config.secrets import masked, referred, texts
+from toolkit.config.secrets import RECORDED, masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
 from toolkit.registry import task_kinds
@@ -192,10 +192,7 @@ def _arguments(
 def _addresses(experiment: Experiment) -> Iterator[Violation]:
     for key, text in texts(to_plain(experiment)):
         if masked(text) != text and not referred(text):
-            problem = (
-                f"found {masked(text)!r}, a URL with a password: "
-                "a secret must not be in an experiment, which is recorded"
-            )
+            problem = f"found {masked(text)!r}, a URL with a password: {RECORDED}"
             hint = "put the address into a variable such as DATABASE_URL, and write ${oc.env:DATABASE_URL}"
             yield Violation(key=key, problem=problem, hint=hint)
 

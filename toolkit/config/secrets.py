@@ -130,6 +130,18 @@ def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
     return masked(text)
 
 
+def exposed(environ: Mapping[str, str] = os.environ) -> dict[str, re.Pattern[str]]:
+    """The secret variables with unmistakable values, each with a pattern that finds its value in a text.
+
+    Within a longer word or as a part of a path, the same characters are no secret.
+    """
+    return {
+        name: re.compile(rf"(?<![\w-])(?<![^/]/){re.escape(value)}(?![\w/-])")
+        for name, value in environ.items()
+        if _UNMISTAKABLE.fullmatch(value) and is_secret(name)
+    }
+
+
 def masked(text: str) -> str:
     """The text without the passwords of its URLs."""
     return _PASSWORD_IN_URL.sub(r"\1:***@", text)

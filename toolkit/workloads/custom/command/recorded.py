@@ -51,7 +51,7 @@ def logged(run: RunDir, attempt: int) -> Logged | None:
         return Logged(
             first_step=int(progress["first_step"]),
             first_step_time=float(progress["first_step_time"]),
-            step=max(int(progress["step"]), _last_step(run)),
+            step=max(int(progress["step"]), _step_after(run, float(progress["time"]))),
             total=None if (total := progress.get("total_steps")) is None else int(total),
             resumed=bool(progress["resumed"]),
         )
@@ -64,12 +64,13 @@ def is_saving(run: RunDir, attempt: int) -> bool:
     return any(run.checkpoints.glob(f".step_*.start_{attempt}.tmp"))
 
 
-def _last_step(run: RunDir) -> int:
-    """The step of the last line of metrics.jsonl, as progress.json may be some seconds old; 0 if none."""
+def _step_after(run: RunDir, written: float) -> int:
+    """The step of the last line of metrics.jsonl if it is newer than progress.json, else 0."""
     for line in reversed(read_end(run.metrics, _TAIL_BYTES).splitlines()):
         try:
-            if isinstance(step := json.loads(line)["step"], int):
-                return step
+            found = json.loads(line)
+            if isinstance(step := found["step"], int):
+                return step if found["time"] > written else 0
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
     return 0

@@ -121,6 +121,8 @@ class MetricsLog:
         self._written = -math.inf
         # The step of the last line of this process.
         self._last = 0
+        # Whether another process of this attempt has logged, and no line of a training came from this one.
+        self._comes_after = False
         self._has_warned = False
 
     def write(self, line: Line, resumed: int | None) -> None:
@@ -209,6 +211,7 @@ class MetricsLog:
             # Lines of another process of this attempt stay, such as those of a training before a test.
             # Readers take the newest line of a repeated step.
             self._newest, self._shown = found, found["metrics"]
+            self._comes_after = True
             return
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
@@ -234,14 +237,23 @@ class MetricsLog:
             )
 
     def _update(self, line: Line) -> None:
-        known, total = self._newest["step"], self._newest["total_steps"]
-        # A second training begins after the end of the first, as of folds: it counts its own steps.
-        is_second = total and known >= total and line.split == "train" and line.step < (line.total or 0)
-        self._newest["step"] = line.step if is_second else max(line.step, known)
-        self._newest["total_steps"] = line.total or total
+        is_second = self._begins_second(line)
+        self._newest["step"] = line.step if is_second else max(line.step, self._newest["step"])
+        self._newest["total_steps"] = line.total or self._newest["total_steps"]
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
         numbers = json_numbers(line.metrics).items()
         self._shown.update({f"{line.split}_{name}": value for name, value in numbers})
+
+    def _begins_second(self, line: Line) -> bool:
+        """Whether a second training begins, such as that of a fold: it counts its own steps.
+
+        The first may have stopped early. Then the second has another total, or is another process.
+        """
+        if line.split != "train" or not line.total:
+            return False
+        comes_after, self._comes_after = self._comes_after, False
+        known, total = self._newest["step"], self._newest["total_steps"]
+        return line.step < known and (comes_after or line.total != total or known >= total)
 
 
 def _drop_lines(run: RunDir, begun: int, first: Line) -> None:

@@ -12,6 +12,7 @@ from toolkit.errors import UserError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.recorded import final, logged
+from toolkit.workloads.custom.script import metrics
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place
 
@@ -143,19 +144,62 @@ def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
     assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}
 
 
-@pytest.mark.parametrize("is_one_process", [True, False])
-def test_second_training_of_an_attempt_counts_its_own_steps(run: RunDir, is_one_process: bool) -> None:
-    """Or, stopped early, it would count as finished."""
+@pytest.mark.parametrize(
+    "is_one_process, done, first_total, total",
+    [
+        *((True, 10, 10, 10), (True, 10, 10, 4), (True, 5, 10, 4), (True, 5, None, 4)),
+        *((False, 10, 10, 10), (False, 8, 10, 10), (False, 5, 10, 4), (False, 5, None, 4)),
+    ],
+)
+@pytest.mark.parametrize("values", [{"loss": 1.0}, {}])
+def test_second_training_of_an_attempt_counts_its_own_steps(
+    run: RunDir,
+    is_one_process: bool,
+    done: int,
+    first_total: int | None,
+    total: int,
+    values: dict[str, float],
+) -> None:
+    """Or, stopped early, it would count as finished. The first may have ended early."""
     run.path.mkdir()
     first = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
     second = first if is_one_process else MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
-    first.write(checked(10, total=10, metrics={"loss": 1.0}), None)
+    first.write(checked(done, total=first_total, metrics={"loss": 1.0}), None)
     first.close()
-    second.write(checked(0, split="validation", metrics={"loss": 1.0}), None)
-    second.write(checked(2, total=4, metrics={"loss": 1.0}), None)
+    second.write(checked(0, split="validation", metrics=values), None)
+    second.write(checked(2, total=total, metrics=values), None)
     second.close()
-    assert logged(run, 1).is_before_end
-    assert steps(run) == [10, 2]
+    found = logged(run, 1)
+    assert found is not None
+    assert (found.step, found.total) == (2, total)
+    assert steps(run) == [done, 2][: 1 + len(values)]
+
+
+def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
+    """Nor does a test, or a training whose total changes."""
+    run.path.mkdir()
+    place = Place(run=run, rank=0, size=1, attempt=1)
+    training, test = MetricsLog(place), MetricsLog(place)
+    for step, total in ((3, 10), (4, 8), (3, 8)):
+        training.write(checked(step, total=total, metrics={"loss": 1.0}), None)
+    training.close()
+    test.write(checked(2, total=2, split="test", metrics={"loss": 1.0}), None)
+    test.close()
+    assert read_json(run.progress)["step"] == 4
+
+
+def test_step_of_a_line_that_is_newer_than_the_progress_file_is_known(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "_PROGRESS_EVERY_S", 3600.0)
+    run.path.mkdir()
+    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    for step in (1, 2):
+        log.write(checked(step, total=4, metrics={"loss": 1.0}), None)
+    assert read_json(run.progress)["step"] == 1
+    found = logged(run, 1)
+    assert found is not None
+    assert found.step == 2
 
 
 def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:

@@ -27,20 +27,27 @@ def eta_s(attempts: Sequence[AttemptRecord], progress: Document, now: float) -> 
         return None
     seen = number(progress.get("time")) or now
     for attempt in reversed(attempts):
-        if (step_s := _step_s(attempt, step, seen)) is not None:
+        if (step_s := _step_s(attempt, progress, step, seen)) is not None:
             is_newest = attempt is attempts[-1] and attempt.time_end is None
             passed_s = max(0.0, now - seen) if is_newest else 0.0
             return round(max(0.0, (total_steps - step) * step_s - passed_s), 1)
     return None
 
 
-def _step_s(attempt: AttemptRecord, step: float, seen: float) -> float | None:
-    """Return the mean seconds of a step of an attempt, without its first; None for too few steps."""
+def _step_s(attempt: AttemptRecord, progress: Document, step: float, seen: float) -> float | None:
+    """Return the mean seconds of a step of an attempt, without its first; None for too few steps.
+
+    If a second training has begun in the attempt, only its steps count.
+    """
     begun, first = attempt.time_start, attempt.first_step_after_start_s
-    if begun is None or first is None:
+    second, since = number(progress.get("second_step")), number(progress.get("second_time"))
+    if progress.get("attempt") == attempt.attempt and second is not None and since is not None:
+        steps, seconds = step - second, seen - since
+    elif begun is None or first is None:
         return None
-    steps = (step if attempt.last_step is None else attempt.last_step) - (attempt.first_step or 0) - 1
-    seconds = (attempt.time_end or seen) - begun - first
+    else:
+        steps = (step if attempt.last_step is None else attempt.last_step) - (attempt.first_step or 0) - 1
+        seconds = (attempt.time_end or seen) - begun - first
     return seconds / steps if steps >= 1 and seconds > 0 else None
 
 

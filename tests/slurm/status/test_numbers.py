@@ -30,6 +30,23 @@ def test_eta_subtracts_the_time_since_the_last_progress() -> None:
     assert numbers.eta_s([START], progress(21, 1050.0), now=9999.0) == 0.0
 
 
+def test_eta_of_a_second_training_has_the_pace_of_its_own_steps() -> None:
+    second = progress(21, 9050.0) | {"attempt": 1, "second_step": 1, "second_time": 9010.0}
+    ended = replace(START, time_end=9055.0, last_step=21)
+    for attempts in ([START], [ended], [ended, AttemptRecord(attempt=2, time_start=9060.0)]):
+        assert numbers.eta_s(attempts, second, now=9050.0) == pytest.approx(79 * 2.0)
+    # The first line of the next attempt drops them.
+    later = replace(START, attempt=2, time_start=9060.0)
+    assert numbers.eta_s([ended, later], progress(41, 9150.0) | {"attempt": 2}, now=9150.0) == pytest.approx(
+        59 * 2.0
+    )
+
+
+def test_eta_of_a_second_training_without_two_steps_is_none() -> None:
+    second = progress(21, 9010.0) | {"attempt": 1, "second_step": 21, "second_time": 9010.0}
+    assert numbers.eta_s([START], second, now=9010.0) is None
+
+
 def test_eta_of_an_attempt_without_steps_uses_the_pace_of_the_one_before() -> None:
     first = replace(START, time_end=1050.0, last_step=21)
     second = AttemptRecord(attempt=2, time_start=2000.0)

@@ -237,8 +237,9 @@ class MetricsLog:
             )
 
     def _update(self, line: Line) -> None:
-        is_second = self._begins_second(line)
-        self._newest["step"] = line.step if is_second else max(line.step, self._newest["step"])
+        if self._begins_second(line):
+            self._newest |= {"step": line.step, "second_step": line.step, "second_time": line.at}
+        self._newest["step"] = max(line.step, self._newest["step"])
         self._newest["total_steps"] = line.total or self._newest["total_steps"]
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
         numbers = json_numbers(line.metrics).items()

@@ -172,6 +172,8 @@ def test_second_training_of_an_attempt_counts_its_own_steps(
     found = logged(run, 1)
     assert found is not None
     assert (found.step, found.total) == (2, total)
+    # From here on, the pace is that of the second.
+    assert read_json(run.progress)["second_step"] == 2
     assert steps(run) == [done, 2][: 1 + len(values)]
 
 
@@ -185,7 +187,9 @@ def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
     training.close()
     test.write(checked(2, total=2, split="test", metrics={"loss": 1.0}), None)
     test.close()
-    assert read_json(run.progress)["step"] == 4
+    progress = read_json(run.progress)
+    assert progress["step"] == 4
+    assert "second_step" not in progress
 
 
 def test_step_of_a_line_that_is_newer_than_the_progress_file_is_known(

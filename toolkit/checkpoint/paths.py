@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -27,7 +28,11 @@ def temporary_name(target: Path, nonce: str, kind: str) -> Path:
 
 
 def replace_link(path: Path, target: str) -> None:
-    """Make the symbolic link at `path` point to `target`, atomically. A folder there is deleted."""
+    """Make the symbolic link at `path` point to `target`, atomically.
+
+    A copied checkpoint there is deleted. Raises FileExistsError for another folder or file, which stays.
+    """
+    _refuse_own(path)
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
@@ -35,6 +40,12 @@ def replace_link(path: Path, target: str) -> None:
         # `scp -r` and `cp -rL` copy the checkpoint that a link names in place of the link.
         shutil.rmtree(path)
     os.replace(temporary, path)
+
+
+def _refuse_own(path: Path) -> None:
+    """Raise FileExistsError if the user has a file or folder at the path of a link."""
+    if path.exists() and not path.is_symlink() and not (path / MANIFEST).is_file():
+        raise FileExistsError(errno.EEXIST, "the name is needed for a link, so move this away", str(path))
 
 
 def put_aside(folder: Path) -> None:
@@ -134,6 +145,8 @@ def keep_damaged(folder: Path) -> None:
 def link(run: RunDir, step: int, best_step: int | None) -> None:
     """Update the links to the newest and the best checkpoint."""
     replace_link(run.last, run.checkpoint(step).name)
+    # At each save: the best checkpoint would be deleted later if no link named it.
+    _refuse_own(run.best)
     if best_step is not None and run.checkpoint(best_step).is_dir():
         replace_link(run.best, run.checkpoint(best_step).name)
 

@@ -230,6 +230,22 @@ def test_newest_and_best_checkpoints_are_kept(run: RunDir) -> None:
     assert run.checkpoint_steps() == [6]
 
 
+@pytest.mark.parametrize("name", ["last", "best"])
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_files_of_the_user_under_the_names_of_links_stay(
+    name: str, is_folder: bool, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = run.checkpoints / name / "model.pt" if is_folder else run.checkpoints / name
+    own.parent.mkdir(parents=True)
+    own.write_text("of the user")
+    for step in (1, 2, 3):
+        save(start(run), step, best=step == 1)
+    assert own.read_text() == "of the user"
+    assert str(run.checkpoints / name) in caplog.text
+    assert run.checkpoint(1).is_dir()
+    assert start(run).latest_checkpoint() == run.checkpoint(3)
+
+
 def test_new_checkpoint_of_a_lower_step_is_not_deleted(run: RunDir) -> None:
     for step in (100, 200):
         save(start(run), step)

@@ -123,6 +123,27 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["docker", "run", "deepspeed/deepspeed", "python", "train.py"], "train", "each"),
         (["/home/u/.pyenv/shims/torchrun", "train.py"], "train", "node"),
         (["litgpt", "finetune", "--strategy", "deepspeed"], "litgpt", "each"),
+        (["litgpt", "finetune", "--engine", "deepspeed", "--lr", "1"], "litgpt", "each"),
+        *(
+            ([*wrapper, "deepspeed", *rest, "train.py"], "train", "node")
+            for wrapper in (
+                ["uv", "run", "--no-sync"],
+                ["conda", "run", "-n", "ds", "--live-stream"],
+                ["numactl", "--interleave=all"],
+                ["poetry", "run", "-q"],
+            )
+            for rest in ([], ["--num_gpus", "2"])
+        ),
+        (["uv", "run", "--no-sync", "deepspeed", "--module", "package.train"], "uv", "node"),
+        (["uv", "run", "--with", "deepspeed", "train.py"], "train", "each"),
+        (["conda", "run", "-n", "deepspeed", "--live-stream", "python", "train.py"], "train", "each"),
+        (["fabric", "run", "--strategy", "deepspeed", "train.py"], "train", "each"),
+        *(
+            (["apptainer", "exec", image, "python", "train.py"], "train", "each")
+            for image in ("/images/deepspeed", "./torchrun", "~/torchrun")
+        ),
+        (["./torchrun", "train.py"], "train", "node"),
+        (["nice", "/home/u/.pyenv/shims/torchrun", "train.py"], "train", "node"),
         (["python", "train.py", "torchrun"], "train", "each"),
         (["uv", "run", "--with", "accelerate", "train.py"], "train", "each"),
         (["python", "-m", "train", "--backend", "deepspeed"], "train", "each"),

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -36,6 +37,10 @@ _LAUNCHERS = frozenset(
         "deepspeed.launcher.runner",
     }
 )
+#: Options before the name of a package, an environment or a strategy.
+_NAMED_BY = frozenset(
+    {"--with", "--extra", "--group", "--package", "-n", "--name", "-p", "-e", "--strategy", "--backend"}
+)
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
@@ -48,22 +53,26 @@ def experiment_of(words: Sequence[str]) -> dict[str, Any]:
 
 def _launch(words: Sequence[str]) -> str:
     """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
-    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-        path = PurePath(word)
-        name = path.name
-        # Not an image of a container, such as deepspeed/deepspeed.
-        is_program = word == name or word.startswith(("/", ".", "~")) or path.parent.name == "bin"
-        if name == "accelerate":
-            is_program &= after == "launch"
-        elif name == "deepspeed":
-            # Behind an option it is the name of a package, of an environment or of a strategy.
-            is_program &= not before.startswith("-")
-        if name in _LAUNCHERS and is_program:
+    for place, (before, word) in enumerate(pairwise(["", *words])):
+        path, rest = PurePath(word), words[place + 1 :]
+        # In another place a path may be an image of a container, such as deepspeed/deepspeed.
+        is_program = place == 0 or word == path.name or path.parent.name in ("bin", "shims")
+        if path.name == "accelerate":
+            is_program &= "launch" in rest[:1]
+        elif path.name == "deepspeed" and before.startswith("-"):
+            is_program &= before not in _NAMED_BY and _is_script_with_options(rest)
+        if path.name in _LAUNCHERS and is_program:
             return "node"
         # The words after a script or module are its arguments.
         if before == "-m" or _SCRIPT.fullmatch(word):
             break
     return "each"
+
+
+def _is_script_with_options(words: Sequence[str]) -> bool:
+    """Whether the words begin with a script, or begin with an option and have a script or module later."""
+    is_script = [word == "--module" or _SCRIPT.fullmatch(word) is not None for word in words]
+    return any(is_script) and (is_script[0] or words[0].startswith("-"))
 
 
 def _name(words: Sequence[str]) -> str:

@@ -82,6 +82,46 @@ def test_an_interrupted_cell_of_a_notebook_trains_when_it_is_executed_again(tmp_
     assert done.stdout == "asked True\nasked False\nasked True\n", done.stderr
 
 
+#: As at a prompt, which does not set the handler of SIGINT between two cells.
+PROMPT = """
+import os, signal, sys
+import stk
+sys.ps1 = ">>> "
+run = stk.current_run()
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+def train():
+    run.latest_checkpoint()
+    print("asked", run.should_stop())
+train()
+# After the last should_stop of the training.
+interrupt()
+train()
+interrupt()
+try:
+    interrupt()
+except KeyboardInterrupt:
+    print("interrupted")
+train()
+# Before the first one.
+run.latest_checkpoint()
+interrupt()
+train()
+train()
+"""
+
+
+def test_late_interrupt_at_a_prompt_neither_stops_the_next_training_nor_ends_the_session(
+    tmp_path: Path,
+) -> None:
+    environ = {key: value for key, value in os.environ.items() if key != "STK_RUN_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROMPT], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    said = ["asked False", "asked False", "interrupted", "asked False", "asked True", "asked False"]
+    assert done.stdout.splitlines() == said, done.stderr
+
+
 def dead_process() -> int:
     process = subprocess.Popen(["true"])
     process.wait()

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +96,8 @@ def edit_warnings(
 ) -> list[str]:
     """Return messages about edited code and settings before the run continues; none if nothing was edited."""
     if run.result.exists():
+        if why := _why_lost(run):
+            return [*_of_elsewhere(run, experiment), why]
         if not (edits := edits_since(run, experiment)):
             return _of_elsewhere(run, experiment)
         done = f"{run.run_id} has finished with other code; changed since then: {edits}"
@@ -119,12 +121,9 @@ def edit_warnings_of_many(
         is_new = _takes_new_code(run, elsewhere, asked=new_code)
         if not run.code.exists() and not begins_anew(run):
             of_one.append(f"{run.run_id} continues with today's code: {run.code} is gone")
-        elif run.code.exists() and not is_new:
-            try:
-                check_kept(run)
-            except LostCode as error:
-                lost[run] = str(error)
-                continue
+        elif not is_new and (why := _why_lost(run)):
+            lost[run] = why
+            continue
         # The files of a copy are compared once, although the runs of an array share it by hard links.
         if (copy := _copy_id(run)) not in copies:
             copies[copy] = edits_since(run, experiment)
@@ -139,9 +138,7 @@ def edit_warnings_of_many(
             found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
-    if lost:
-        why, ids = next(iter(lost.values())), few([run.run_id for run in lost], _NAMED)
-        of_one.append(why if len(lost) == 1 else f"{len(lost)} runs cannot continue, {ids}: {why}")
+    of_one += _have_lost(lost)
     continued = [each for each in runs if each[0] not in lost]
     return [*of_code, *of_one, *(setting_messages(continued) if takes_settings else ())]
 
@@ -150,17 +147,38 @@ def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
     """Messages about runs that stay as they are, where others of their sweep begin with today's code."""
     found: dict[str, list[str]] = {}
     copies: dict[object, Edits] = {}
+    lost: dict[RunDir, str] = {}
     for run, experiment in runs:
+        if why := _why_lost(run):
+            lost[run] = why
+            continue
         copy = _copy_id(run)
         if copy not in copies:
             copies[copy] = edits_since(run, experiment)
         if edits := copies[copy]:
             found.setdefault(str(edits), []).append(run.run_id)
-    return [
+    others = [
         f"{f'{ids[0]} has' if len(ids) == 1 else f'{len(ids)} runs have'} other code than those that begin "
         f"now; since then changed: {edits}"
         for edits, ids in found.items()
     ]
+    return [*others, *_have_lost(lost)]
+
+
+def _why_lost(run: RunDir) -> str:
+    """The message of LostCode about a run; empty if its code has not lost files, or is gone as a whole."""
+    try:
+        if run.code.exists():
+            check_kept(run)
+    except LostCode as error:
+        return str(error)
+    return ""
+
+
+def _have_lost(lost: Mapping[RunDir, str]) -> list[str]:
+    """One message about runs whose code has lost files, each with its own message; none without runs."""
+    why, ids = next(iter(lost.values()), ""), few([run.run_id for run in lost], _NAMED)
+    return [why if len(lost) == 1 else f"{len(lost)} runs have lost their code, {ids}: {why}"] if lost else []
 
 
 def _copy_id(run: RunDir) -> object:

@@ -25,6 +25,7 @@ from toolkit.run.kept_code.edited_code import (
     edit_warnings_of_many,
     edits_since,
     new_code_of,
+    other_code_warnings,
     take_new_code,
 )
 from toolkit.run.new_settings import take_new_settings
@@ -145,6 +146,23 @@ def test_run_whose_code_has_lost_files_goes_on_only_with_new_code(
     shutil.rmtree(run.code)
     (line,) = edit_warnings(run, experiment, new_code=False)
     assert "today's code" in line
+
+
+def test_finished_run_whose_code_has_lost_files_is_not_said_to_have_other_code(
+    begun: Begun, tmp_path: Path
+) -> None:
+    run, experiment = begun
+    run.result.write_text("{}")
+    copy = RunDir(tmp_path / "runs" / "other")
+    for file in (run.code / "project").rglob("*.py"):
+        file.unlink()
+    shutil.copytree(run.path, copy.path)
+    (alone,) = edit_warnings(run, experiment, new_code=False)
+    assert other_code_warnings([begun]) == [alone]
+    (line,) = other_code_warnings([begun, (copy, experiment)])
+    assert alone in line
+    assert all(each in line for each in (f"{run.code / 'project'} is empty", "2 runs", copy.run_id))
+    assert "changed since then" not in line
 
 
 def test_lost_copy_of_the_users_file_is_not_replaced_by_the_file_of_today(begun: Begun) -> None:

@@ -220,6 +220,7 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
     "old, new, line, right",
     [
         ("import torch\n", "import torch, nothing_there\n", 1, "nothing_there"),
+        ("import torch\n", "import torch, sys; sys.exit('needs a GPU')\n", 1, "SystemExit: needs a GPU"),
         ("nn.Sequential(", "(", MODEL, "def model(hidden: int = 64): return MyModel(hidden)"),
         (_FIRST, "nn.Embedding(4, width, sparse=True),", MODEL, "leave out sparse=True"),
         (_FIRST, "nn.LazyLinear(width),", MODEL, "call the new model on an example"),
@@ -242,9 +243,9 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         ('{"loss":', '{} or {"lr": y, "loss":', STEP, "the metric lr, a name that metrics.jsonl uses"),
     ],
     ids=[
-        "an import", "no model", "sparse gradients", "a lazy layer", "a batch norm", "a buffer that changes",
-        "a weight that changes", "no length", "a loader", "no validation", "keys", "no samples",
-        "samples of unequal shapes",
+        "an import", "an exit", "no model", "sparse gradients", "a lazy layer", "a batch norm",
+        "a buffer that changes", "a weight that changes", "no length", "a loader", "no validation",
+        "keys", "no samples", "samples of unequal shapes",
         "a mean for a loss", "a number for a loss", "a loss without the model", "no loss",
         "a mean for a metric", "nothing for a metric", "a list of weights", "a name",
     ],

@@ -82,7 +82,7 @@ class UserCode:
             return self._module
         try:
             return getattr(self._module, self._class_name)()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             what = f"{self.shown}:{line_of(error, self.path)}: {self._class_name}() fails"
             raise UserError(f"{what} ({type(error).__name__}: {error})") from error
 
@@ -126,7 +126,7 @@ def lacks_predict(path: Path) -> str:
 def _imported(module: str, path: Path, shown: Path) -> ModuleType:
     try:
         return _of_file(path) if is_file(module) else importlib.import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = line_of(error, path)
         raise UserError(f"{shown}:{line}: cannot be imported ({type(error).__name__}: {error})") from error
 

@@ -117,10 +117,14 @@ def test_a_process_makes_one_object_and_another_one_for_prepare(
     assert (config.parent / "made").read_text() == "x" * times
 
 
-def test_failing_constructor_is_reported_with_its_line(config: Path) -> None:
+@pytest.mark.parametrize(
+    "failing, error", [("1 // 0", "ZeroDivisionError"), ("__import__('sys').exit()", "SystemExit")]
+)
+def test_failing_constructor_is_reported_with_its_line(config: Path, failing: str, error: str) -> None:
     experiment = load(config)
-    (config.parent / "points.py").write_text(_FILE.replace("torch.randn(count", "torch.randn(1 // 0, count"))
-    with pytest.raises(UserError, match=r"points\.py:14: Points\(\) fails \(ZeroDivisionError"):
+    text = _FILE.replace("torch.randn(count", f"torch.randn({failing}, count")
+    (config.parent / "points.py").write_text(text)
+    with pytest.raises(UserError, match=rf"points\.py:14: Points\(\) fails \({error}"):
         open_task(experiment)
 
 

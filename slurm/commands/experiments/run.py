@@ -38,6 +38,7 @@ from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, fill_run, run_of, stored_experiment
+from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.format import format_failure
 from toolkit.run.folder_trust import refuse_colon
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, take_new_code
@@ -112,9 +113,11 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
 
     # Before the folder is made: a stop signal during that must not count as a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
-    code = run_rank(create_run(experiment, parent), world, stop)
+    target = create_run(experiment, parent)
+    code = exit_status(lambda: run_rank(target, world, stop), target.path)
     # In a job, the batch script needs the original status to see that the run has not finished.
-    return ExitCode.INTERRUPTED if code and "SLURM_JOB_ID" not in os.environ else code
+    has_left = code == ExitCode.YIELDED and "SLURM_JOB_ID" not in os.environ
+    return ExitCode.INTERRUPTED if has_left else code
 
 
 def _warn_about_changes(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from slurm.client.topology import step_nonce
 from slurm.commands.experiments.run import is_forced_local, world_of_this_process
+from slurm.job.stop_signals import JobStop
 from tests.slurm.support.environments import ENVIRONMENTS
-from tests.slurm.support.user import User
-from toolkit.errors import UserError
+from tests.slurm.support.user import Answer, User
+from toolkit.errors import RunFailed, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.run.attempts.refusal import read_refusal
 
 
@@ -40,6 +42,35 @@ def test_task_with_a_wrong_rank_leaves_the_reason_for_the_others(
     assert "SLURM_PROCID" in answer.err
     told = read_refusal(user.run(), step_nonce(environ))
     assert "SLURM_PROCID" in told
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no labels"), FileNotFoundError(2, "not there", "x.tsv"), RunFailed("no labels")]
+)
+def test_failed_rank_of_torchrun_ends_with_the_status_of_a_failed_run(
+    user: User, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("slurm.job.task.run_rank", fail)
+    assert as_rank(user, monkeypatch).code == ExitCode.FAILED
+
+
+def test_rank_of_torchrun_that_has_saved_ends_as_interrupted(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm.job.task.run_rank", lambda *_: ExitCode.YIELDED)
+    assert as_rank(user, monkeypatch).code == ExitCode.INTERRUPTED
+
+
+def as_rank(user: User, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """The answer of `stk run` as the only process of torchrun."""
+    monkeypatch.setattr(JobStop, "install", lambda stop: stop)
+    alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+    for name, value in {**alone, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    return user.stk("run", user.config)
 
 
 def test_forced_local_run_is_never_a_rank() -> None:

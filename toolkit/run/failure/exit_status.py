@@ -12,6 +12,7 @@ from toolkit.config.secrets import concealed
 from toolkit.errors import StkError
 from toolkit.run.failure.classes import PEER_LOST, describe
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import clean
 from toolkit.system.world import NONCE_VARIABLE
 
 
@@ -24,7 +25,7 @@ def exit_status(work: Callable[[], int], folder: Path) -> int:
         return work()
     except StkError as error:
         if NONCE_VARIABLE not in os.environ or not RunDir(folder).failure.exists():
-            print(f"error: {concealed(str(error))}", file=sys.stderr)
+            print(f"error: {clean(concealed(str(error)))}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         # If a rank only lost its peers, the log is enough: the first failure matters.

@@ -28,7 +28,7 @@ from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.oom import oom_kills
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
 from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
-from toolkit.run.attempts.crash_record import record_crash
+from toolkit.run.attempts.crash_record import conclude_attempt, record_crash
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import KILLED, OOM_KILLED
@@ -108,8 +108,15 @@ def run_as_coordinator(run: RunDir, launcher: _Launcher, nodes: Nodes) -> int:
 
 
 def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
-    """Record a crash and decide about a restart; None if the attempt did not fail."""
-    if exit_code(codes) in (0, ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT) or is_fenced(run, nonce):
+    """Record how an attempt ended, and decide about a restart; None for one that must not restart."""
+    shown = exit_code(codes)
+    if shown == 0 or is_fenced(run, nonce):
+        return None
+    if shown in (ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT):
+        # Ranks that have saved (75) have recorded that.
+        if shown in codes:
+            with suppress(OSError):
+                conclude_attempt(run, nonce, shown)
         return None
     code = next(code for code in codes if code not in (0, ExitCode.YIELDED))
     record = partial(record_crash, run, code, nonce=nonce)

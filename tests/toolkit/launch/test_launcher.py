@@ -144,6 +144,8 @@ def test_repeated_interrupt_ends_all_ranks_without_a_save(lab: Lab) -> None:
     assert "Traceback" not in said(launcher)
     assert launcher.returncode == 130
     assert not run.checkpoint_steps()
+    (attempt,) = read_attempts(run)
+    assert (attempt.why, attempt.concluded, run.failure.exists()) == ("SIGINT", True, False)
 
 
 def test_sigusr1_ends_a_launcher_that_was_interrupted_by_it_before(run: RunDir) -> None:

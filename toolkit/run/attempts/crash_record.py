@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.run.attempts.attempt import failure_facts
 from toolkit.run.attempts.records import AttemptRecord, amend, read_attempts
@@ -71,6 +72,23 @@ def record_crash(
         _complete(run, last, f"{memory}status {code}", hint)
     elif not last.concluded:
         amend(run, {"attempt": last.attempt, "concluded": True})
+
+
+def conclude_attempt(run: RunDir, nonce: str, code: int) -> None:
+    """Complete the line of an attempt that a second Ctrl-C or a wrong input has ended, if it is still open.
+
+    A known cause of a failure counts. That ranks lost the one that ended first is not a cause.
+    """
+    last = next((each for each in read_attempts(run) if each.nonce == nonce), None)
+    if last is None or not _is_open(last):
+        return
+    failure = first_failure(run, nonce)
+    if failure is not None and failure["class"] != PEER_LOST:
+        _complete(run, last, f"status {code}", _NOTHING_KNOWN)
+    elif code == ExitCode.INTERRUPTED:
+        run.failure.unlink(missing_ok=True)
+        step = {} if last.first_step is not None else {"last_step": None}
+        amend(run, {**_end(run, last), **step, "why": signal.SIGINT.name, "concluded": True})
 
 
 def close_open_attempt(run: RunDir, world: World) -> None:

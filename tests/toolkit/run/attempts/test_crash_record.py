@@ -10,9 +10,10 @@ import pytest
 from tests.toolkit.run.attempts.attempts import crash, ranks_of, report, start, with_budget
 from tests.toolkit.run.failure.test_log_end import ENDS
 from toolkit.config import Experiment
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.reliability.restart_policy import after_failure, after_stop
-from toolkit.run.attempts.crash_record import CrashHint, close_open_attempt, record_crash
+from toolkit.run.attempts.crash_record import CrashHint, close_open_attempt, conclude_attempt, record_crash
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.classes import PEER_LOST
 from toolkit.run.failure.records import forget_failure
@@ -280,3 +281,28 @@ def test_report_of_a_rank_takes_precedence_over_the_crash_hint(run: RunDir) -> N
     report(run, "start1", "exception", 1, "w1")
     record_crash(run, 137, hint=CrashHint(kind="oom_killed", rank=0))
     assert read_json(run.failure)["class"] == "exception"
+
+
+def test_attempt_that_a_second_interrupt_ended_counts_as_stopped(run: RunDir) -> None:
+    start(run, of=3)
+    report(run, "start1", PEER_LOST, 1, "w1")
+    conclude_attempt(run, "start1", ExitCode.INTERRUPTED)
+    (attempt,) = read_attempts(run)
+    assert (attempt.why, attempt.last_step, attempt.concluded) == ("SIGINT", 3, True)
+    assert attempt.time_end is not None
+    assert not run.failure.exists()
+
+
+@pytest.mark.parametrize("code", [ExitCode.INTERRUPTED, ExitCode.WRONG_INPUT])
+def test_attempt_that_its_rank_0_could_not_close_has_the_recorded_cause(run: RunDir, code: ExitCode) -> None:
+    start(run, of=3)
+    report(run, "start1", "input", 1, "w1")
+    conclude_attempt(run, "start1", code)
+    (attempt,) = read_attempts(run)
+    assert (attempt.why, attempt.rank, attempt.concluded) == ("input", 1, True)
+
+
+def test_refused_start_without_a_line_gets_none(run: RunDir) -> None:
+    report(run, "start1", "input", 0, "w1")
+    conclude_attempt(run, "start1", ExitCode.WRONG_INPUT)
+    assert read_attempts(run) == []

@@ -28,7 +28,7 @@ from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.oom import oom_kills
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
 from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
-from toolkit.run.attempts.crash_record import conclude_attempt, record_crash
+from toolkit.run.attempts.crash_record import CrashHint, conclude_attempt, record_crash
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import KILLED, OOM_KILLED
@@ -119,7 +119,7 @@ def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
                 conclude_attempt(run, nonce, shown)
         return None
     code = next(code for code in codes if code not in (0, ExitCode.YIELDED))
-    record = partial(record_crash, run, code, nonce=nonce)
+    record = partial(record_crash, run, code, nonce=nonce, hint=CrashHint(codes=tuple(codes)))
     try:
         record()
         decision = after_failure(run, load_submitted(run.config, run.job))

@@ -36,10 +36,14 @@ REQUEUED = "requeued"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashHint:
-    """The caller's knowledge of ranks without a failure record: the class, and the rank if known."""
+    """The caller's knowledge of ranks without a failure record: the class, and the rank if known.
+
+    codes   exit statuses of all ranks by rank; empty if unknown
+    """
 
     kind: str = KILLED
     rank: int | None = None
+    codes: tuple[int, ...] = ()
 
 
 _NOTHING_KNOWN = CrashHint()
@@ -148,6 +152,9 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
         return failure
     rank, host = silent[0], everybody[silent[0]]
     who = f"rank {rank}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
+    if len(hint.codes) == last.world_size:
+        # `how` has the status of another rank, one that has recorded why it failed.
+        how = f"status {', '.join(str(hint.codes[each]) for each in silent)}"
     what = f"{who} on {host} exited without an error message ({how})"
     return silent_record(run, nonce, hint.kind, what, rank, host)
 

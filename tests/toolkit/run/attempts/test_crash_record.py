@@ -133,6 +133,21 @@ def test_only_command_without_a_recorded_end_is_the_killed_one(run: RunDir) -> N
     assert (line.why, line.rank, line.blamed) == ("killed", 1, "w2")
 
 
+@pytest.mark.parametrize(
+    "codes, how", [((4, 75, 0), "status 75, 0"), ((4, 75), "status 4"), ((), "status 4")]
+)
+def test_silent_ranks_are_described_with_their_own_exit_status(
+    run: RunDir, codes: tuple[int, ...], how: str
+) -> None:
+    """If a machine is lost, it is not known whose statuses the others are."""
+    start(run, of=4, world_size=3)
+    ranks_of(run, "start1", "w1", "w1", "w1")
+    report(run, "start1", PEER_LOST, 0, "w1")
+    record_crash(run, 4, nonce="start1", hint=CrashHint(codes=codes))
+    said = read_json(run.failure)["message"]
+    assert said == f"ranks 1, 2 on w1 exited without an error message ({how})"
+
+
 def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     start(run, of=4)
     ranks_of(run, "start1", "w1", "w2", "w3")

@@ -55,11 +55,15 @@ def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
     write_json(run.fence, {**facts, "time": time.time(), "earlier": kept})
 
 
-def is_fenced(run: RunDir, nonce: str) -> bool:
-    """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced."""
+def is_fenced(run: RunDir, nonce: str, *, had_raised: bool = False) -> bool:
+    """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced.
+
+    had_raised  whether it had raised the fence: then it is also replaced by an attempt that does not know it,
+                of a run that `--fresh` has started anew
+    """
     # If a network file system cannot read it for a moment, the next write checks again.
     present = read_object(run.fence)
-    return present.get("nonce") != nonce and nonce in present.get("earlier", ())
+    return present.get("nonce", nonce) != nonce and (had_raised or nonce in present.get("earlier", ()))
 
 
 def check(run: RunDir, nonce: str) -> None:
@@ -68,9 +72,9 @@ def check(run: RunDir, nonce: str) -> None:
         raise Fenced(f"{run.run_id} has been restarted: this attempt, {nonce}, writes nothing more")
 
 
-def leave_if_fenced(run: RunDir, nonce: str) -> None:
+def leave_if_fenced(run: RunDir, nonce: str, *, had_raised: bool = False) -> None:
     """End this process at once, with exit status FENCED, if a later attempt has replaced its own."""
-    if is_fenced(run, nonce):
+    if is_fenced(run, nonce, had_raised=had_raised):
         log.warning("another attempt has replaced this one: leaving without writing anything")
         os._exit(ExitCode.FENCED)
 

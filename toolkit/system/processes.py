@@ -33,6 +33,13 @@ def group_lives(group: int) -> bool:
     return False
 
 
+def ancestors() -> list[int]:
+    """Return the processes that this one descends from."""
+    import psutil
+
+    return [process.pid for process in psutil.Process().parents()]
+
+
 def environments() -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the processes of this user, with the environment in which each was started."""
     import psutil

@@ -55,6 +55,10 @@ def test_only_a_replaced_attempt_is_fenced(run: RunDir) -> None:
     assert not is_fenced(run, "second")
     # An attempt that has not come so far yet.
     assert not is_fenced(run, "third")
+    # Its folder was set aside, and this one is new.
+    assert is_fenced(run, "third", had_raised=True)
+    assert not is_fenced(run, "second", had_raised=True)
+    assert not is_fenced(RunDir(run.path / "gone"), "third", had_raised=True)
     check(run, "second")
     with pytest.raises(Fenced, match="has been restarted: this attempt, first"):
         check(run, "first")

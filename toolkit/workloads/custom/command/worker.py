@@ -168,7 +168,7 @@ class _Rank:
         if places := import_path(run, Path(experiment.task.folder), environ):
             environ["PYTHONPATH"] = places
         if not world.job:
-            end_earlier_processes(run)
+            end_earlier_processes(run, world.nonce)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.
         shown = world.is_main and not _is_stdout(path)

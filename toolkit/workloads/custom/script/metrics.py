@@ -142,7 +142,7 @@ class MetricsLog:
         is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
         if is_due:
             # This process may have been frozen, and another attempt may have replaced it.
-            leave_if_fenced(self._run, self._place.nonce)
+            leave_if_fenced(self._run, self._place.nonce, had_raised=True)
         self._add_held()
         self._add(line, resumed)
         if is_due or line.step == line.total:
@@ -164,7 +164,7 @@ class MetricsLog:
 
     def close(self) -> None:
         """Write waiting lines and the progress, unless another attempt writes by now."""
-        if not is_fenced(self._run, self._place.nonce):
+        if not is_fenced(self._run, self._place.nonce, had_raised=True):
             if read_object(self._run.progress).get("step"):
                 # This is a test after the training, or has not come to the training: earlier lines stay.
                 self._waiting += [each.to_json() for each in self._held if each.metrics]

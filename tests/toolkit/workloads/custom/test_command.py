@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import _parse
+from tests.tiers import first_quick
+from tests.toolkit.support.tiny import events
 from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -299,12 +301,38 @@ def test_evaluate_refuses_a_run_of_a_command(stk: Stk) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-def test_a_rank_that_fails_ends_the_others(stk: Stk) -> None:
-    script("import os, signal\nif os.environ['RANK'] == '1': raise SystemExit(3)\nsignal.pause()\n")
-    done = stk("run", "--procs", "2", "--", sys.executable, "train.py")
+#: Rank 1 fails once the other one can save.
+SAVES_AFTER_A_FAILURE = """
+import os, pathlib, signal, sys, time
+
+def save(*_):
+    is_asked_by_stk = os.getppid() == int(os.environ["STK_WATCHER"])
+    pathlib.Path("saved").write_text(str(is_asked_by_stk))
+    sys.exit(status)
+
+status = int(sys.argv[1])
+if os.environ["RANK"] == "0":
+    signal.signal(signal.SIGTERM, save)
+    pathlib.Path("begun").touch()
+    signal.pause()
+while not pathlib.Path("begun").exists():
+    time.sleep(0.05)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("status", first_quick(["75", "0", "1"]))
+def test_a_rank_that_fails_lets_the_others_save_and_ends_them(stk: Stk, status: str) -> None:
+    script(SAVES_AFTER_A_FAILURE)
+    done = stk("run", "--procs", "2", "--", sys.executable, "train.py", status)
     assert done.returncode == 4
-    assert read_json(the_run().failure)["rank"] == 1
+    run = the_run()
+    # Not by the kernel, as when its rank is killed.
+    assert (run.work / "saved").read_text() == "True"
+    failure = read_json(run.failure)
+    assert (failure["rank"], failure["message"]) == (1, "the command ended with status 3")
+    assert (last_attempt().why, last_attempt().rank) == ("exception", 1)
+    assert [each["rank"] for each in events(run, "failure")] == [1]
 
 
 def new_run() -> RunDir:

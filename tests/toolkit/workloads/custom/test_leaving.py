@@ -12,6 +12,7 @@ import pytest
 
 from tests.mounts import fill, small_disk
 from toolkit.run.disk_reserve import keep_reserve
+from toolkit.run.failure.classes import PEER_LOST
 from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -47,12 +48,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     return RunDir(tmp_path)
 
 
-def status(run: RunDir, why: str, *, job: str = "", attempt: int = 1) -> int | None:
+def status(run: RunDir, why: str | None, *, job: str = "", attempt: int = 1, size: int = 1) -> int | None:
     """Exit status of a command that ignores SIGTERM, when its time to leave is over; None if it goes on."""
     caught = Caught()
     if why == "SIGTERM":
         caught.numbers.append(signal.SIGTERM)
-    world = World(rank=0, size=1, local_rank=0, local_size=1, nonce="7.0.0", job=job)
+    world = World(rank=0, size=size, local_rank=0, local_size=size, nonce="7.0.0", job=job)
     leaving = Leaving(run, world, Stopped(why), caught)
     leaving.attempt = attempt
     run.stop_request(world.nonce).unlink(missing_ok=True)
@@ -86,6 +87,19 @@ def test_command_is_killed_later_while_a_script_of_its_attempt_saves(
         assert status(run, "time_limit", attempt=2) == -signal.SIGKILL
         monkeypatch.setattr(stopping, "SAVE_S", -1.0)
         assert status(run, "SIGUSR2", attempt=2) == -signal.SIGKILL
+        (folder / "state").touch()
+
+
+@pytest.mark.parametrize("name, expected", [("exception", -signal.SIGKILL), (PEER_LOST, None)])
+def test_command_is_killed_after_the_failure_of_another_rank_even_if_its_script_saves(
+    name: str, expected: int | None, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank that has lost another one is not the first that failed."""
+    monkeypatch.setattr(stopping, "_KILL_AFTER_FAILURE_S", -1.0)
+    place = {"rank": 1, "host": "n1", "phase": "program", "step": None}
+    write_first(run, failure_record("7.0.0", name, "no labels", **place))
+    with CurrentRun(Place(run=run, rank=0, size=1, attempt=2)).checkpoint(5) as folder:
+        assert status(run, None, attempt=2, size=2) == expected
         (folder / "state").touch()
 
 

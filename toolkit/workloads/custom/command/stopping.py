@@ -1,4 +1,4 @@
-"""Why and when a command is asked to leave: signals, and a stop file that all ranks see."""
+"""Why and when a command is asked to leave: signals, a stop file that all ranks see, a failed rank."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from toolkit.files import create_once, read_object
 from toolkit.reliability.stop import Stop
 from toolkit.run.disk_reserve import give_up_half
+from toolkit.run.failure.classes import PEER_LOST
+from toolkit.run.failure.records import first_failure
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.program import Program
@@ -24,6 +26,10 @@ _HEAD_START_S = 15.0
 KILL_AFTER_S = 2 * LEAD_S
 #: Most seconds between SIGTERM and SIGKILL if a script saves. A save that takes longer hangs.
 SAVE_S = 1800.0
+#: The same after another rank has failed: less than the launcher gives this process.
+_KILL_AFTER_FAILURE_S = 12.0
+#: Seconds between two looks for a failure of another rank.
+_FAILURE_S = 1.0
 _SIGNALS = (signal.SIGUSR2, signal.SIGTERM, signal.SIGINT)
 
 
@@ -52,12 +58,18 @@ class Caught:
 
 
 class Leaving:
-    """Asks a command to leave when any rank has a reason."""
+    """Asks a command to leave when any rank has a reason, or has failed.
+
+    has_failed_peer   whether another rank has recorded why it failed
+    """
 
     def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
         self._run = run
         self._path = run.stop_request(world.nonce)
         self._rank = world.rank
+        self._nonce = world.nonce
+        self._has_peers = world.size > 1
+        self._looked = -_FAILURE_S
         self._is_in_job = bool(world.job)
         self._stop = stop
         self._caught = caught
@@ -67,6 +79,7 @@ class Leaving:
         self._deadline = 0.0
         self.attempt = 0
         self.why = ""
+        self.has_failed_peer = False
 
     @property
     def is_asked(self) -> bool:
@@ -83,8 +96,8 @@ class Leaving:
         now = time.monotonic()
         if self._asked is None or now <= self._deadline:
             return False
-        # At a time limit the rest of the job's time is for the requeue.
-        may_save = self.why != "time_limit" and now - self._asked <= SAVE_S
+        # At a time limit the rest of the job's time is for the requeue; a save with a failed rank hangs.
+        may_save = self.why not in ("time_limit", PEER_LOST) and now - self._asked <= SAVE_S
         if may_save and is_saving(self._run, self.attempt):
             self._deadline = now + KILL_AFTER_S
             return False
@@ -96,6 +109,13 @@ class Leaving:
             self.request(own)
         if not self.why and (found := read_object(self._path)):
             self.why = str(found.get("why", "requested"))
+        if self._has_peers and time.monotonic() - self._looked > _FAILURE_S:
+            self._looked = time.monotonic()
+            # If others have only lost a peer, the cause may still come, even from this rank.
+            found = first_failure(self._run, self._nonce) or {}
+            self.has_failed_peer = found.get("class", PEER_LOST) != PEER_LOST
+        if self.has_failed_peer:
+            self.why = self.why or PEER_LOST
         return bool(self.why)
 
     def request(self, why: str) -> None:
@@ -126,7 +146,8 @@ class Leaving:
         if self._asked is None:
             has_signal = signal.SIGTERM in self._caught.numbers or signal.SIGINT in self._caught.numbers
             if has_signal or self._warned is None or now - self._warned > _HEAD_START_S:
-                self._asked, self._deadline = now, now + KILL_AFTER_S
+                patience_s = _KILL_AFTER_FAILURE_S if self.why == PEER_LOST else KILL_AFTER_S
+                self._asked, self._deadline = now, now + patience_s
                 program.send(signal.SIGTERM)
         elif self.is_over() and not self._will_be_killed:
             program.send(signal.SIGKILL)

@@ -147,6 +147,7 @@ class _Rank:
         timeout_s = self._experiment.train.rendezvous_timeout_s
         place = find(self._run, self._world, timeout_s, self._leaving.look)
         if place is None:
+            self._leave_with_failed_peer()
             self._end(Outcome.YIELDED)
             return Outcome.YIELDED
         self._phase, self._number = Phase.PROGRAM, place.attempt
@@ -244,6 +245,7 @@ class _Rank:
                     SAVED,
                 )
             return Outcome.FINISHED
+        self._leave_with_failed_peer()
         # Python removes its handlers before it exits, and the warning may arrive just then.
         was_ended_by_warning = self._leaving.has_warned and code in _BY_WARNING
         if code == SAVED or self._leaving.is_asked or was_ended_by_warning:
@@ -255,6 +257,11 @@ class _Rank:
         raise (_MisusedToolkit if record["class"] == INPUT else _CommandFailed)(record["message"])
 
     # -- the other ranks
+
+    def _leave_with_failed_peer(self) -> None:
+        """Raise _CommandFailed if another rank has failed."""
+        if self._leaving.has_failed_peer:
+            raise _CommandFailed("another rank has failed; failure.json has the cause")
 
     def _announce(self, facts: Mapping[str, Any]) -> None:
         """Announce this rank's process to the other ranks."""
@@ -294,10 +301,14 @@ class _Rank:
         return Outcome.FINISHED
 
     def _end_of(self, rank: int) -> Mapping[str, Any]:
-        """Wait for a rank to end, and return its record. The launcher ends this rank if that one dies."""
+        """Wait for a rank to end, and return its record. The launcher ends this rank if that one dies.
+
+        Raises _CommandFailed if any rank has failed.
+        """
         path = self._run.process(self._world.nonce, rank)
         while "ended" not in (found := read_json(path) or {}):
             self._leaving.look()
+            self._leave_with_failed_peer()
             time.sleep(_POLL_S)
         return found
 

@@ -22,6 +22,7 @@ from typing import Any, TextIO, TypeGuard
 from toolkit.config import load_submitted
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
+from toolkit.launch.leftovers import end_leftovers
 from toolkit.launch.machines.coordination import Coordinator, Nodes, Participant
 from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.notifications.notify import notify
@@ -304,6 +305,7 @@ class _Launcher:
                 _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
                 self._nodes.fail()
             if None not in codes:
+                end_leftovers(self._run, nonce, self._machines.layout.ranks(self._machines.node))
                 return [process.wait() for process in self._ranks]
             if deadline is not None and time.monotonic() > deadline:
                 for process in self._ranks:

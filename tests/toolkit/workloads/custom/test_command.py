@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from slurm.cli import _parse
+from tests.patience import wait_for_the_end_of
 from tests.tiers import first_quick
 from tests.toolkit.support.tiny import events
 from tests.toolkit.workloads.moved_run import ended
@@ -215,6 +216,19 @@ def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(st
     Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
     done = stk("run", "code=[train.py,train.sh]", "--", "sh", "train.sh")
     assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"], done.stderr
+
+
+def test_process_behind_a_wrapper_ends_with_its_killed_rank(stk: Stk) -> None:
+    script(
+        "import os, pathlib, signal\n"
+        "pathlib.Path('pid').write_text(str(os.getpid()))\n"
+        "os.kill(int(os.environ['STK_WATCHER']), signal.SIGKILL)\n"
+        "signal.pause()\n"
+    )
+    Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
+    words = ("resources.max_crashes=0", "code=[train.py,train.sh]", "--", "sh", "train.sh")
+    assert stk("run", *words).returncode == 4
+    wait_for_the_end_of(int((the_run().work / "pid").read_text()))
 
 
 #: The first process that is about to write a report is killed.

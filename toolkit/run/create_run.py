@@ -10,7 +10,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import write_atomic, write_quickly
 from toolkit.run.folder_trust import check_run
-from toolkit.run.kept_code.code_snapshot import keep_code, renew_compiled
+from toolkit.run.kept_code.code_snapshot import keep_code
 from toolkit.run.run_dir import RunDir, experiment_dir
 
 
@@ -50,7 +50,6 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
         run.path.parent.mkdir(parents=True, exist_ok=True)
         is_made_here = _make_folder(run.path)
         check_run(run)
-        renew_compiled(run, run.user_code)
         run.logs.mkdir(exist_ok=True)
         if run.config.exists():
             _check_same(run)

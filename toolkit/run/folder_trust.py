@@ -11,7 +11,7 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +20,6 @@ from toolkit.run.run_dir import RunDir
 
 #: Folders whose contents are executed even if other users may write them, separated by colons; `*` for all.
 VARIABLE = "STK_TRUSTED_FOLDERS"
-#: Endings of the programs whose copies in a work folder are checked: other files there may be rewritten.
-PROGRAMS = (".py", ".sh")
 _OTHERS_ENTER = 0o011
 #: Attribute with a Linux access list; the mode's group bits then limit all users that the list names.
 _ACCESS_LIST = "system.posix_acl_access"
@@ -55,17 +53,14 @@ def _add_to_environment(folder: str) -> None:
 
 def check_run(run: RunDir) -> None:
     """Raise UntrustedFolder if another user owns or may write the files of a run that are executed."""
-    check_folder(run.path, run.config, run.job, run.code, run.submitit, alone=_copies(run))
+    check_folder(run.path, run.config, run.job, run.code, run.submitit)
 
 
-def check_folder(folder: Path, *executed: Path, alone: Iterable[str] = ()) -> None:
-    """Raise UntrustedFolder if another user owns or may write a folder, or these files and folders in it.
-
-    alone   further folders, whose contents are not checked, and files
-    """
+def check_folder(folder: Path, *executed: Path) -> None:
+    """Raise UntrustedFolder if another user owns or may write a folder, or these files and folders in it."""
     if _is_trusted(folder):
         return
-    for path in (str(folder), *_all_of(executed), *alone):
+    for path in (str(folder), *_all_of(executed)):
         if why := _fault(path):
             if _trusts_what_it_checks:
                 return _add_to_environment(os.path.realpath(folder))
@@ -112,19 +107,6 @@ def _all_of(paths: tuple[Path, ...]) -> Iterator[str]:
                 folders.clear()
                 continue
             yield from (os.path.join(folder, name) for name in (*folders, *files))
-
-
-def _copies(run: RunDir) -> Iterator[str]:
-    """Iterate over the programs copied to the work folder, and the folders there that hold them; no links.
-
-    The run's own program may write everything else there with any permissions.
-    """
-    found: set[Path] = set()
-    for around, _, names in os.walk(run.user_code):
-        inside = run.work / os.path.relpath(around, run.user_code)
-        if copies := [inside / name for name in names if name.endswith(PROGRAMS)]:
-            found.update(copies, {inside, *inside.parents} - set(run.work.parents))
-    return (str(each) for each in sorted(found) if not each.is_symlink())
 
 
 def _fault(path: str) -> str:

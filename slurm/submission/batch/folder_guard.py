@@ -6,15 +6,13 @@ user who may write to the folder of all runs may have replaced this folder.
 
 from __future__ import annotations
 
-from toolkit.run.folder_trust import PROGRAMS, VARIABLE
+from toolkit.run.folder_trust import VARIABLE
 
-_IS_PROGRAM = " -o ".join(f"-name '*{ending}'" for ending in PROGRAMS)
 #: Lines of bash, for a run's folder, that exit if another user owns or may write files that are executed.
 LINES = (
     "# Refuse to execute anything here that another user owns or may write.",
     "refuse_others() {",
     "    local each found group=(-perm -g+w) named here; here=$(pwd -P)",
-    "    local -A copies=([work]=1)",
     f'    IFS=: read -ra named <<<"${{{VARIABLE}:-}}"',
     '    for each in "${named[@]}"; do',
     """        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* && $here/ != "${each%/}"/* ]] || return 0""",
@@ -23,11 +21,7 @@ LINES = (
     '    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")',
     r"""    local tell=(\( "${others[@]}" \) -ls -quit)""",
     '    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null',
-    '        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null',
-    "        while IFS= read -r -d '' each; do",
-    '            until [ "${copies["$each"]:-}" ]; do copies["$each"]=1; each=${each%/*}; done',
-    rf"        done < <(find code/user-code -type f \( {_IS_PROGRAM} \) -printf 'work/%P\0' 2>/dev/null)",
-    '        [ "${#copies[@]}" = 1 ] || find "${!copies[@]}" -maxdepth 0 ! -type l "${tell[@]}" 2>/dev/null)',
+    '        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)',
     '    [ -z "$found" ] && return',
     '    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2',
     f'    echo "If you trust it, set {VARIABLE}=$PWD" >&2',

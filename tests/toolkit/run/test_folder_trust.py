@@ -70,36 +70,6 @@ def test_path_writable_by_the_users_private_group_is_trusted(run: RunDir) -> Non
     folder_trust.check_run(run)
 
 
-@pytest.fixture
-def work(run: RunDir) -> Path:
-    """The folder in which the user's own program runs, with copies of its code and with its output."""
-    for place in (run.user_code, run.work):
-        for name in ("src/pkg/net.py", "rows/a.csv", "out/.gitkeep"):
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).touch()
-    folder_trust.check_run(run)
-    return run.work
-
-
-@pytest.mark.parametrize("what", ["", "src", "src/pkg", "src/pkg/net.py"])
-def test_copy_of_a_program_that_others_may_write_is_refused(run: RunDir, work: Path, what: str) -> None:
-    (work / what).chmod(0o777)
-    with pytest.raises(UntrustedFolder, match="everybody"):
-        folder_trust.check_run(run)
-
-
-def test_what_the_program_itself_writes_may_have_any_mode(run: RunDir, work: Path, tmp_path: Path) -> None:
-    (work / "src" / "pkg" / "made.py").touch()
-    for name in ("rows", "rows/a.csv", "out", "src/pkg/made.py"):
-        (work / name).chmod(0o777)
-    (work / "src" / "pkg" / "net.py").unlink()
-    own = tmp_path / "net.py"
-    own.touch()
-    own.chmod(0o666)
-    (work / "src" / "pkg" / "net.py").symlink_to(own)
-    folder_trust.check_run(run)
-
-
 @as_root
 def test_folder_of_root_is_trusted_by_ordinary_users(run: RunDir, ordinary_user: None) -> None:
     run_of_root = RunDir(Path("/usr"))

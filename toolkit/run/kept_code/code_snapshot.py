@@ -11,10 +11,9 @@ from itertools import groupby
 from pathlib import Path
 
 from toolkit.config.schema import Experiment
-from toolkit.errors import UntrustedFolder, UserError
+from toolkit.errors import UserError
 from toolkit.files import fsync_path, link_or_copy
 from toolkit.registry import GROUP, installed, kept_files
-from toolkit.run.folder_trust import check_folder
 from toolkit.run.run_dir import RunDir
 from toolkit.system.distributions import ENTRY_POINTS, Distribution, distribution, entry_points
 
@@ -171,26 +170,3 @@ def restrict_writes(code: Path) -> None:
             mode = os.stat(path).st_mode
             if mode & _OTHERS_WRITE:
                 os.chmod(path, mode & ~_OTHERS_WRITE & 0o7777)
-
-
-def renew_compiled(run: RunDir, code: Path) -> None:
-    """Make the folders for compiled files beside the copies of code in the work folder.
-
-    One that other users may write is emptied: an earlier version of this toolkit let Python create it.
-
-    code   the user's code that was copied
-    Raises UntrustedFolder for one of another user, and OSError.
-    """
-    for folder, _, files in os.walk(code):
-        inside = os.path.relpath(folder, code)
-        place = run.work / inside
-        is_link = place.resolve() != run.work.resolve() / inside
-        if is_link or not place.is_dir() or not any(name.endswith(".py") for name in files):
-            continue
-        compiled = place / "__pycache__"
-        try:
-            check_folder(run.path, compiled)
-        except UntrustedFolder:
-            shutil.rmtree(compiled, ignore_errors=True)
-        compiled.mkdir(mode=0o755, exist_ok=True)
-        check_folder(run.path, compiled)

@@ -20,14 +20,7 @@ from toolkit.registry import kept_files
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import Event, note_event, read_events
 from toolkit.run.folder_trust import check_run
-from toolkit.run.kept_code.code_snapshot import (
-    CORE,
-    LostCode,
-    check_kept,
-    code_files,
-    copy_or_nothing,
-    renew_compiled,
-)
+from toolkit.run.kept_code.code_snapshot import CORE, LostCode, check_kept, code_files, copy_or_nothing
 from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
@@ -331,10 +324,8 @@ def _renew_work(run: RunDir, new: Path) -> None:
         # Writing through a link would change the user's own files.
         (_link_to(run.work, target) or target).unlink(missing_ok=True)
         if after.exists():
-            for folder in reversed(Path(name).parents):
-                (run.work / folder).mkdir(mode=0o755, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(after, target)
-    renew_compiled(run, new)
 
 
 def _is_own_output(run: RunDir, name: str, *copies: Path) -> bool:

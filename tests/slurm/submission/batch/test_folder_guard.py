@@ -66,33 +66,6 @@ def test_world_writable_file_is_refused(folder: Path, what: str) -> None:
     assert was_refused(start(folder))
 
 
-@pytest.fixture
-def work(folder: Path) -> Path:
-    """The folder in which the user's own program runs, with copies of its code and with its output."""
-    for place in (folder / "code" / "user-code", folder / "work"):
-        for name in ('src/pkg $(exit 3)/it\'s "a" net.py', "go.sh", "rows/a.csv", "out/.gitkeep"):
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).touch()
-    assert not was_refused(start(folder))
-    return folder / "work"
-
-
-@pytest.mark.parametrize("what", ["", "src", "src/pkg*", "src/pkg*/*", "go.sh"])
-def test_copy_of_a_program_that_others_may_write_is_refused(folder: Path, work: Path, what: str) -> None:
-    (path,) = work.glob(what) if what else [work]
-    path.chmod(0o777)
-    assert was_refused(start(folder))
-
-
-def test_what_the_program_itself_writes_may_have_any_mode(folder: Path, work: Path) -> None:
-    for name in ("rows", "rows/a.csv", "out", "made.py"):
-        (work / name).touch()
-        (work / name).chmod(0o777)
-    (work / "go.sh").unlink()
-    (work / "go.sh").symlink_to("made.py")
-    assert not was_refused(start(folder))
-
-
 @as_root
 def test_group_may_write_only_if_it_is_the_users_own(folder: Path) -> None:
     (folder / "code").chmod(0o775)

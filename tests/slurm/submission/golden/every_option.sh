@@ -35,7 +35,6 @@
 # Refuse to execute anything here that another user owns or may write.
 refuse_others() {
     local each found group=(-perm -g+w) named here; here=$(pwd -P)
-    local -A copies=([work]=1)
     IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
     for each in "${named[@]}"; do
         [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* && $here/ != "${each%/}"/* ]] || return 0
@@ -44,11 +43,7 @@ refuse_others() {
     local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
     local tell=(\( "${others[@]}" \) -ls -quit)
     found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
-        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null
-        while IFS= read -r -d '' each; do
-            until [ "${copies["$each"]:-}" ]; do copies["$each"]=1; each=${each%/*}; done
-        done < <(find code/user-code -type f \( -name '*.py' -o -name '*.sh' \) -printf 'work/%P\0' 2>/dev/null)
-        [ "${#copies[@]}" = 1 ] || find "${!copies[@]}" -maxdepth 0 ! -type l "${tell[@]}" 2>/dev/null)
+        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
     [ -z "$found" ] && return
     echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
     echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2

@@ -308,40 +308,6 @@ def test_new_code_does_not_replace_files_that_the_run_has_written(stk: Stk, tmp_
     assert (run.work / "sub" / "new.py").read_text() == "new"
 
 
-def test_edited_code_and_its_compiled_files_are_writable_by_their_owner_alone(
-    stk: Stk, tmp_path: Path
-) -> None:
-    experiment = load(tmp_path / "work" / "train.yaml")
-    run = create_run(experiment, tmp_path / "runs")
-    make_work_folder(run, experiment)
-    for folder in ("new/parts", "new"):
-        (tmp_path / "work" / folder).mkdir(parents=True, exist_ok=True)
-        edit(tmp_path, f"{folder}/net.py")
-    before = os.umask(0)
-    try:
-        take_new_code(run, experiment, asked=True)
-    finally:
-        os.umask(before)
-    found = {str(path.relative_to(run.work)): path.stat().st_mode for path in run.work.rglob("new/**/*")}
-    assert found.keys() >= {"new/net.py", "new/__pycache__", "new/parts/net.py", "new/parts/__pycache__"}
-    assert not any(mode & 0o022 for mode in found.values())
-
-
-def test_a_run_of_an_earlier_version_loses_compiled_files_that_others_may_have_written(
-    stk: Stk, tmp_path: Path
-) -> None:
-    """Its own code would not delete them."""
-    experiment = load(tmp_path / "work" / "train.yaml")
-    run = create_run(experiment, tmp_path / "runs")
-    make_work_folder(run, experiment)
-    compiled = run.work / "__pycache__"
-    (compiled / "helper.pyc").touch()
-    compiled.chmod(0o777)
-    create_run(experiment, tmp_path / "runs")
-    assert list(compiled.iterdir()) == []
-    assert not compiled.stat().st_mode & 0o022
-
-
 def test_plan_in_another_folder_warns_and_the_run_keeps_its_code(
     stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

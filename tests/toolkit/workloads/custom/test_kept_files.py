@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import compileall
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -163,52 +161,6 @@ def test_work_folder_has_all_files_without_later_edits(folder: Path, run: RunDir
     assert (run.work / "data").resolve() == folder / "data"
     assert (run.work / ".venv" / "x.py").read_text() == ".venv/x.py"
     assert files(run.work) == {"train.py", "models/net.py"}
-
-
-@pytest.fixture
-def others_write() -> Iterator[None]:
-    """Python and programs let all others write what they make."""
-    mask = os.umask(0)
-    yield
-    os.umask(mask)
-
-
-def written_by_others(run: RunDir) -> set[str]:
-    places = [run.work, *run.work.rglob("*")]
-    return {
-        str(path.relative_to(run.work))
-        for path in places
-        if not path.is_symlink() and path.stat().st_mode & 0o022
-    }
-
-
-@pytest.mark.parametrize("names", [(), ("train.py", "models")])
-def test_work_folder_is_writable_by_its_owner_alone(
-    folder: Path, run: RunDir, others_write: None, names: tuple[str, ...]
-) -> None:
-    experiment = keep(run, folder, *(folder / name for name in names))
-    own = folder.stat().st_mode, (folder / "data" / "large.bin").stat().st_mode
-    make_work_folder(run, experiment)
-    compileall.compile_dir(run.work / "models", maxlevels=0, quiet=1)
-    assert written_by_others(run) == set()
-    assert (folder.stat().st_mode, (folder / "data" / "large.bin").stat().st_mode) == own
-
-
-def test_compiled_files_that_others_may_have_written_are_deleted_before_the_next_start(
-    folder: Path, run: RunDir
-) -> None:
-    """An earlier version let Python make the folder with the permissions of the umask."""
-    experiment = keep(run, folder, folder)
-    make_work_folder(run, experiment)
-    planted = run.work / "models" / "__pycache__" / "net.cpython-311.pyc"
-    kept = run.work / "__pycache__" / "train.cpython-311.pyc"
-    for path in (planted, kept):
-        path.touch()
-    planted.parent.chmod(0o777)
-    make_work_folder(run, experiment)
-    assert kept.exists()
-    assert not planted.exists()
-    assert written_by_others(run) == set()
 
 
 def test_output_of_the_program_is_kept_for_its_next_start(folder: Path, run: RunDir) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError
-from toolkit.run.kept_code.code_snapshot import renew_compiled, restrict_writes
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
 from toolkit.system.distributions import editable_folders
 from toolkit.system.output.few import few
@@ -96,21 +95,15 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
     """Make the folder in which the command runs, or add links to the user's new files. One rank calls it."""
     folder = Path(experiment.task.folder)
     if run.work.exists():
-        renew_compiled(run, run.user_code)
         _link_new(run, experiment, folder)
         return
     new = run.work.with_name(f".{run.work.name}.tmp")
     shutil.rmtree(new, ignore_errors=True)
     if run.user_code.exists():
-        # Closed until the modes of the folders in it are those of their sources.
-        new.mkdir(mode=0o700)
-        compiled = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(run.user_code, new, ignore=compiled, dirs_exist_ok=True)
+        shutil.copytree(run.user_code, new, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         # The run has no code files.
-        new.mkdir(mode=0o755)
-    # Before there are links: the modes of the user's own files stay.
-    restrict_writes(new)
+        new.mkdir()
     for around, _, _ in os.walk(new):
         _link_others(folder, new, Path(around).relative_to(new))
     new.rename(run.work)

@@ -56,7 +56,7 @@ def start(
     max_parallel   None: max_parallel of the sweep, else of the resources
     """
     make_sweep(folder)
-    _check_folder(folder)
+    check_sweep(folder)
     with hold(folder.lock, f"the sweep {folder.name}"), _restored_on_error(folder, runs):
         now = read_record(folder)
         if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
@@ -102,12 +102,12 @@ def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> N
     UntrustedFolder.
     """
     refuse_colon(folder.path)
-    _check_folder(folder)
+    check_sweep(folder)
     write_record(folder, record)
     keep_for_later(folder, [one for one in runs if one.now is None])
 
 
-def _check_folder(folder: SweepDir) -> None:
+def check_sweep(folder: SweepDir) -> None:
     """Raise UntrustedFolder if another user may write what runs of the sweep are started from."""
     check_folder(folder.path, folder.record, folder.waiting, folder.arrays)
 
@@ -172,10 +172,8 @@ def to_resume(folder: SweepDir, record: Record) -> Known:
     """Return members that have a folder or are not submitted yet, and job ids of the live ones.
 
     Each keeps its experiment and resources, even if the file has changed. Raises ConfigError if the record of
-    runs that are not submitted yet is damaged, or the configs of all runs that could be resumed;
-    UserError if that record was edited; UntrustedFolder.
+    runs that are not submitted yet is damaged, or the configs of all runs that could be resumed.
     """
-    _check_folder(folder)
     settle_arrays(folder)
     runs = [folder.run(each.run_id) for each in record.members]
     # First: what is submitted meanwhile leaves this list, and has a folder then.

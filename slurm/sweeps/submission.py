@@ -23,9 +23,9 @@ from slurm.sweeps.array import ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.splitting import split
 from slurm.sweeps.submit_array import submit_array
-from toolkit.config import check, run_id, to_plain
+from toolkit.config import check, to_plain
 from toolkit.config.schema import Experiment
-from toolkit.errors import SlurmRefused, StkError, UserError
+from toolkit.errors import SlurmRefused, StkError
 from toolkit.files import read_json_lines, write_atomic
 from toolkit.registry import kept_files
 from toolkit.run.kept_code.code_snapshot import copy_code
@@ -188,17 +188,10 @@ def keep_for_later(sweep: SweepDir, later: Sequence[Candidate]) -> None:
 
 
 def waiting(sweep: SweepDir) -> Mapping[str, Experiment]:
-    """Return the experiments that are not submitted yet, by run id. Raises UserError if one was edited."""
-    found = {
+    """Return the experiments that are not submitted yet, by run id."""
+    return {
         line["run_id"]: check(line["experiment"], is_stored=True) for line in read_json_lines(sweep.waiting)
     }
-    for recorded, experiment in found.items():
-        if run_id(experiment) != recorded:
-            raise UserError(
-                f"{sweep.waiting} holds the experiment {run_id(experiment)} for the run {recorded}: it was "
-                "edited. Undo the edit, or repeat the `stk sweep` command of this sweep"
-            )
-    return found
 
 
 def free_slots(resources: Resources, facts: Facts) -> tuple[int | None, str]:

@@ -67,6 +67,7 @@ def _copy(run: RunDir, made: RunDir, artifacts: tuple[str, ...]) -> None:
         else:
             shutil.copy2(source, target)
     restrict_writes(made.code)
+    made.config.chmod(made.config.stat().st_mode & 0o755)
 
 
 def _copy_weights(checkpoint: Path, made: Path) -> None:

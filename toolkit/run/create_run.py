@@ -20,11 +20,12 @@ def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
 
 
 def stored_experiment(run: RunDir) -> Experiment:
-    """Return the experiment in a run's folder. Raises UserError if the folder has been renamed."""
+    """Return the experiment in a run's folder. Raises UserError if it is not the one of the folder's name."""
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(
-            f"the folder {run.path} is of the run {run_id(experiment)}: rename the folder to this id"
+            f"the folder {run.path} holds the experiment of the run {run_id(experiment)}: it was renamed, or "
+            "its config.yaml was edited. Undo that"
         )
     return experiment
 

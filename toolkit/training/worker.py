@@ -14,7 +14,7 @@ from toolkit.exit_codes import ExitCode
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.stop import Stop, StopFlag, stop_signals
 from toolkit.run.attempts.outcome import Outcome
-from toolkit.run.create_run import create_run, stored_experiment
+from toolkit.run.create_run import create_run
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.folder_trust import check_run
 from toolkit.run.run_dir import RunDir, experiment_dir
@@ -75,7 +75,6 @@ def _main(path: Path, overrides: Sequence[str]) -> int:
     if (path / "config.yaml").is_file():
         target = RunDir(path.resolve())
         check_run(target)
-        stored_experiment(target)
     else:
         target = create_run(load(path, overrides), experiment_dir())
     outcome = run_attempt(target, World.from_environment(), stop)

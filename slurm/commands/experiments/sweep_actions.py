@@ -17,7 +17,7 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.results.report import written
 from slurm.config.rank_count import local_processes
 from slurm.status.submissions import recover_lost
-from slurm.sweeps.actions import END_THERE, cancel, renew_code, start, to_resume
+from slurm.sweeps.actions import END_THERE, cancel, check_sweep, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
 from slurm.sweeps.submit_array import settle_arrays
@@ -93,6 +93,8 @@ def _find_lost_jobs(folder: SweepDir, runs: Sequence[RunDir]) -> None:
 def _resume(arguments: Namespace) -> int:
     """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
+    if not arguments.dry_run:
+        check_sweep(folder)
     known, live, warnings = to_resume(folder, record)
     warn(warnings)
     runs = [one for one in known if not one.skipped]

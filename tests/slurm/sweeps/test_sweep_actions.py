@@ -137,20 +137,9 @@ def test_a_sweep_that_others_may_write_is_not_trained_here(
         assert (told.code, user.run("seed=2") in trained) == (0, True)
         return
     assert (told.code, trained, waiting.stat()) == (2, [], before)
+    assert user.stk("sweep", *words, "--cluster", "local", "--dry-run").code == 0, "it executes nothing"
     for fact in (str(waiting), "everybody", "--trust-folder"):
         assert fact in told.err
-
-
-def test_a_waiting_experiment_that_was_edited_is_not_started(user: User, fake: FakeSlurm) -> None:
-    ask(user, user.config, "seed=1,2", "--at-most", "1")
-    waiting = folder(user).waiting
-    waiting.write_text(waiting.read_text().replace('"epochs": 1', '"epochs": 2'))
-    told = user.stk("sweep", "resume", "tiny")
-    assert (told.code, len(fake.calls("sbatch"))) == (2, 1)
-    assert str(waiting) in told.err
-    assert user.run("seed=2").run_id in told.err
-    # As the message advises.
-    assert user.stk("sweep", user.config, "seed=1,2").code == 0
 
 
 def test_status_says_why_a_pending_run_never_starts(user: User, fake: FakeSlurm) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.toolkit.support.tiny import metrics_lines, tiny, write_experiment
-from toolkit.config import Experiment, load_resolved, run_id
+from toolkit.config import Experiment
 from toolkit.errors import TrainingDiverged
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
@@ -181,15 +181,6 @@ def test_a_folder_that_others_may_write_is_not_executed(
     assert not (tmp_path / "data" / "prepared").exists()
     os.environ[VARIABLE] = str(run.path)
     assert worker.main([*option, str(run.path)]) == 0
-
-
-def test_a_run_with_an_edited_config_is_not_continued(
-    run: RunDir, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run.config.write_text(run.config.read_text().replace("\n  epochs: 1\n", "\n  epochs: 2\n"))
-    assert worker.main([str(run.path)]) == 2
-    assert run_id(load_resolved(run.config)) in capsys.readouterr().err
-    assert not run.attempts.exists()
 
 
 def test_prepare_option_prepares_data_without_a_run(config: str, tmp_path: Path) -> None:

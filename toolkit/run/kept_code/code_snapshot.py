@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
@@ -163,6 +164,8 @@ def _copy_metadata(of: Distribution, target: Path, workloads: Container[str]) ->
 def restrict_writes(code: Path) -> None:
     """Keep other users from writing the code, even if the umask or the modes of its source allow it."""
     for folder, _, files in os.walk(code):
+        # A copy of a read-only folder is read-only too.
+        os.chmod(folder, os.stat(folder).st_mode & 0o7777 | stat.S_IWUSR)
         if any(name.endswith(".py") for name in files):
             # Python would create it with the permissions of the umask, and executes its files.
             os.makedirs(os.path.join(folder, "__pycache__"), mode=0o755, exist_ok=True)

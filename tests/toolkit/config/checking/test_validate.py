@@ -66,7 +66,7 @@ def test_a_tilde_in_a_file_or_model_path_is_expanded(tree, monkeypatch, tmp_path
         ("data.labels", ["no", 1], ("no", "1")),
         ("data.splits", {"train": 8, "validation": Resolved("2")}, {"train": 8.0, "validation": 2.0}),
         ("resources.environment", {"A": 1, "B": "x\ny"}, {"A": "1", "B": "x\ny"}),
-        ("resources.sbatch", {"wckey": "a", "hold": True, "nice": 5}, {"wckey": "a", "hold": True, "nice": 5}),
+        ("resources.sbatch", {"wckey": "a", "hold": True}, {"wckey": "a", "hold": True}),
     ],
 )  # fmt: skip
 def test_a_value_is_converted_to_the_type_of_its_key(tree, key, value, expected):

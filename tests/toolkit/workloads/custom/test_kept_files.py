@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,6 +142,21 @@ def test_words_after_m_that_name_no_module_or_script_are_ignored(
 ) -> None:
     keep(run, folder, folder, words=("pytest", "-m", word))
     assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
+
+
+@pytest.mark.parametrize("umask, folders", [(0o002, {".", "models"}), (0o022, set())])
+def test_others_cannot_write_where_python_compiles_the_copies(
+    folder: Path, run: RunDir, umask: int, folders: set[str]
+) -> None:
+    experiment = keep(run, folder, folder)
+    before = os.umask(umask)
+    try:
+        make_work_folder(run, experiment)
+    finally:
+        os.umask(before)
+    compiled = [*run.work.rglob("__pycache__")]
+    assert {path.parent.relative_to(run.work).as_posix() for path in compiled} == folders
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o755 for path in compiled)
 
 
 def test_unreadable_folder_is_linked(folder: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UserError
+from toolkit.run.kept_code.code_snapshot import restrict_writes
 from toolkit.run.run_dir import RunDir, experiment_dir, user_code_in
 from toolkit.system.distributions import editable_folders
 from toolkit.system.output.few import few
@@ -101,12 +102,21 @@ def make_work_folder(run: RunDir, experiment: Any) -> None:
     shutil.rmtree(new, ignore_errors=True)
     if run.user_code.exists():
         shutil.copytree(run.user_code, new, ignore=shutil.ignore_patterns("__pycache__"))
+        if _others_may_write():
+            restrict_writes(new)
     else:
         # The run has no code files.
         new.mkdir()
     for around, _, _ in os.walk(new):
         _link_others(folder, new, Path(around).relative_to(new))
     new.rename(run.work)
+
+
+def _others_may_write() -> bool:
+    """Whether the umask lets other users write what Python compiles beside the copies."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask & 0o022 != 0o022
 
 
 def import_path(run: RunDir, folder: Path, environ: Mapping[str, str]) -> str:

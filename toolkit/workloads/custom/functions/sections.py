@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from toolkit.config.checking.limits import guess
 from toolkit.config.fields import option
 from toolkit.errors import DataError, UserError
 from toolkit.system.output.few import few
+from toolkit.system.output.nearest import guess
 from toolkit.workload import (
     DataSection,
     Goal,

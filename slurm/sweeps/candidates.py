@@ -59,7 +59,9 @@ def _named(fault: Fault, names: Sequence[str], count: int, sweep: Sweep) -> Faul
     """Return a fault whose hint names the seeds that set its key, and a run with it unless all have it."""
     hints = [fault.hint]
     if sweep.seeds and fault.key == "seed":
-        hints.append("the seeds of the sweep set it; for a command, use a key such as params.seed=1,2")
+        hints.append("the seeds of the sweep set it")
+        if fault.problem.startswith("there is no such key"):
+            hints.append("sweep a key that the command takes, such as params.seed=1,2")
     if len(names) < count:
         hints.append(f"in the run with {few(names, 1)}")
     return replace(fault, hint="; ".join(filter(None, hints)))

@@ -133,6 +133,7 @@ def _report(arguments: Namespace) -> int:
     results = read_results(folder, record, found.states, metric=arguments.metric, goal=arguments.goal)
     page = written(lambda: write_report(folder, results))
     if arguments.json:
+        warn(filter(None, [results.lacking]))
         print(json_text(to_json(results)))
     else:
         console_for_tables().print(drawn(results))

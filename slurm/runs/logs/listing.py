@@ -86,9 +86,11 @@ def _ended(run: RunDir, attempt: LoggedAttempt, *, is_newest: bool) -> str:
     if attempt.time_s is not None:
         return "–"
     # Imported here, because the code for Slurm is slow to import.
-    from slurm.runs.logs.following import liveness
+    from slurm.status.rows import status
 
-    return "–" if is_newest and liveness(run)() else "before it began"
+    if is_newest and ((now := status([run])[0]).state == "running" or now.doing == "starting"):
+        return "–"
+    return "before it began"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -20,8 +20,9 @@ WRAPPED = ["sh", "-c", "cat; true"]
 @pytest.fixture
 def started() -> Iterator[subprocess.Popen[bytes]]:
     environ = {**os.environ, "STK_NONCE": "here"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(WRAPPED, env=environ, process_group=0, **pipes) as process:
+    with subprocess.Popen(
+        WRAPPED, env=environ, process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         process.stdin.write(b"begun\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"begun\n"

@@ -13,9 +13,6 @@ from toolkit.config.schema import RunPolicy
 #: Default of cpus_per_task with a GPU: such a rank has several busy threads on the CPU.
 CPUS_BESIDE_A_GPU = 4
 
-#: Options of `resources.sbatch` that request GPUs, in both spellings.
-GPU_OPTIONS = ("gpus", "gpus-per-socket", "gpus_per_socket")
-
 #: A range of hosts.
 NODES_PATTERN = r"[1-9][0-9]*-[1-9][0-9]*"
 
@@ -126,5 +123,4 @@ def asks_for_gpus(resources: Mapping[str, Any]) -> bool:
         or resources.get("gpus_per_task")
         or any(group.get("gpus") for group in resources.get("groups") or ())
         or any((resources.get("hosts") or {}).values())
-        or any((resources.get("sbatch") or {}).get(name) for name in GPU_OPTIONS)
     )

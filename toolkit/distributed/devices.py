@@ -165,10 +165,13 @@ def _not_granted(found: HostGpus, host: str) -> str:
     """
     if found.granted is None or found.visible is not None or found.usable <= found.granted:
         return ""
+    if found.granted:
+        cure = "let the scheduler bind each job to its own"
+    else:
+        cure = "if the scheduler manages GPUs, request them in resources, or set train.device=cpu"
     return (
         f"torch can use {found.usable} GPUs on {host}, but the scheduler granted {found.granted}: other jobs "
-        "may compute on them too. If the scheduler manages GPUs, ask for them in resources, or set "
-        "train.device=cpu"
+        f"may compute on the others; {cure}"
     )
 
 

@@ -62,12 +62,11 @@ class Component:
         `gpus` counts those of all hosts, which Slurm may spread unevenly: known only for one host.
         """
         wanted = gres_of_request(self.text("gres"))
-        factors = {"gpus-per-node": 1, "gpus-per-task": self.tasks_per_node}
-        if self.text("nodes") == "1":
-            factors["gpus"] = 1
-        for option, factor in factors.items():
+        for option, factor in (("gpus-per-node", 1), ("gpus-per-task", self.tasks_per_node)):
             for key, count in gres_of_request(self.text(option), "gpu").items():
                 wanted[key] = max(count * factor, wanted.get(key, 0))
+        if self.text("nodes") == "1" and not any(name == "gpu" for name, _ in wanted):
+            wanted.update(gres_of_request(self.text("gpus"), "gpu"))
         return wanted
 
     @property
@@ -138,9 +137,8 @@ def _component(nodes: int | str, tasks_per_node: int, options: dict[str, object]
 
 def _with_cpus(options: dict[str, object]) -> dict[str, object]:
     """Return options with CPUs for all threads of a rank on a GPU, if the user has not set the number."""
-    asked = [name for name, value in options.items() if name.startswith("gpus") and value]
-    has_gpus = asked or "gpu" in str(options.get("gres"))
-    if not has_gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
+    gpus = any(name.startswith("gpus-per") for name in options) or "gpu" in str(options.get("gres"))
+    if not gpus or {"cpus-per-task", "cpus-per-gpu"} & options.keys():
         return options
     return {**options, "cpus-per-task": CPUS_BESIDE_A_GPU}
 

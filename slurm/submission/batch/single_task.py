@@ -6,7 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from slurm.client.hostlist import names_several
-from slurm.config.resources import GPU_OPTIONS, Resources
+from slurm.config.resources import Resources
+
+#: Options of `resources.sbatch` that request GPUs, in both spellings.
+_GPU_OPTIONS = ("gpus", "gpus-per-socket", "gpus_per_socket")
 
 
 def single_task(resources: Resources, **changes: Any) -> Resources:
@@ -22,7 +25,7 @@ def without_gpus(resources: Resources) -> dict[str, Any]:
     """Return changes that request no GPU: gpu:a100:2,tmpdisk:10 -> tmpdisk:10."""
     kept = [each for each in (resources.gres or "").split(",") if each and not _is_gpu(each)]
     nothing = dict.fromkeys(("gpus_per_node", "gpus_per_task", "mem_per_gpu"))
-    dropped = (*GPU_OPTIONS, "cpus-per-gpu", "cpus_per_gpu")
+    dropped = (*_GPU_OPTIONS, "cpus-per-gpu", "cpus_per_gpu")
     options = {name: value for name, value in resources.sbatch.items() if name not in dropped}
     return {**nothing, "gres": ",".join(kept) or None, "sbatch": options}
 
@@ -40,8 +43,8 @@ def with_one_gpu(resources: Resources) -> dict[str, Any]:
         if (asked := getattr(resources, name)) is not None:
             changes[name] = _one_gpu(asked)
     # Null and false remove an option.
-    if wanted := [resources.sbatch[name] for name in GPU_OPTIONS if resources.sbatch.get(name)]:
-        others = {name: value for name, value in resources.sbatch.items() if name not in GPU_OPTIONS}
+    if wanted := [resources.sbatch[name] for name in _GPU_OPTIONS if resources.sbatch.get(name)]:
+        others = {name: value for name, value in resources.sbatch.items() if name not in _GPU_OPTIONS}
         changes["sbatch"] = {**others, "gpus": _one_gpu(str(wanted[0]))}
     return changes
 

@@ -45,18 +45,7 @@ def wrap_data_parallel(module: nn.Module, train: Train, group: Group) -> nn.Modu
         devices,
     )
     replicated = InPrecision(module, group.device.type, autocast_dtype(train.precision, group.device))
-    return Replicated(replicated, device_ids=list(range(devices)))
-
-
-class Replicated(nn.DataParallel):  # type: ignore[type-arg]
-    """DataParallel with the attributes of the model: its methods compute on the model's own GPU."""
-
-    def __getattr__(self, name: str) -> Any:
-        own: Any = super().__getattr__
-        try:
-            return own(name)
-        except AttributeError:
-            return getattr(own("module").module, name)
+    return nn.DataParallel(replicated, device_ids=list(range(devices)))
 
 
 class InPrecision(nn.Module):

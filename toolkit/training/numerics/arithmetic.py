@@ -67,10 +67,7 @@ def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
     setting once, and would then refuse to compute.
     """
     threads, attention = torch.get_num_threads(), torch.backends.cuda.cudnn_sdp_enabled()
-    precisions, products = _precisions(), _precision_of_products()
-    if products is not None:
-        # torch's default, which `_set` assumes. Otherwise medium stays for the CPU.
-        torch.set_float32_matmul_precision("highest")
+    precisions, is_medium = _precisions(), _has_medium_precision()
     _set(experiment.train)
     try:
         yield
@@ -79,17 +76,17 @@ def guest_arithmetic(experiment: Experiment) -> Iterator[None]:
         torch.backends.cuda.enable_cudnn_sdp(attention)
         for owner, name, value in precisions:
             setattr(owner, name, value)
-        if products is not None:
-            # Last: allow_tf32 cannot say medium, and torch refuses to read settings that differ.
-            torch.set_float32_matmul_precision(products)
+        if is_medium:
+            # allow_tf32 cannot say it, and torch refuses to read settings that differ.
+            torch.set_float32_matmul_precision("medium")
 
 
-def _precision_of_products() -> str | None:
-    """The setting of torch.set_float32_matmul_precision; None if torch refuses to read it."""
+def _has_medium_precision() -> bool:
+    """Whether torch.set_float32_matmul_precision("medium") was called; False if torch refuses to read it."""
     try:
-        return torch.get_float32_matmul_precision()
+        return torch.get_float32_matmul_precision() == "medium"
     except RuntimeError:
-        return None
+        return False
 
 
 def _precisions() -> list[tuple[Any, str, Any]]:

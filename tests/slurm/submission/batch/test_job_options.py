@@ -19,14 +19,7 @@ def options(**fields: object) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"gres": "gpu:2"},
-        {"gres": "tmpdisk:1,gpu:a100:2"},
-        {"gpus_per_node": "2"},
-        {"gpus_per_task": "1"},
-        {"sbatch": {"gpus": 2}},
-        {"sbatch": {"gpus_per_socket": 1}},
-    ],
+    [{"gres": "gpu:2"}, {"gres": "tmpdisk:1,gpu:a100:2"}, {"gpus_per_node": "2"}, {"gpus_per_task": "1"}],
 )
 def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) -> None:
     assert options(**fields)["cpus-per-task"] == 4
@@ -37,7 +30,6 @@ def test_a_rank_on_a_gpu_has_cpus_for_all_its_threads(fields: dict[str, Any]) ->
 def test_cpus_per_task_is_not_added_beside_cpus_per_gpu_or_without_gpus() -> None:
     assert "cpus-per-task" not in options(gres="gpu:2", sbatch={"cpus-per-gpu": 6})
     assert "cpus-per-task" not in options(gres="tmpdisk:5")
-    assert "cpus-per-task" not in options(sbatch={"gpus": 0})
 
 
 @pytest.mark.parametrize(

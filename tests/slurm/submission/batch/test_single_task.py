@@ -22,6 +22,6 @@ from slurm.submission.batch.single_task import single_task, with_one_gpu
     ],
 )
 def test_options_of_sbatch_ask_for_one_gpu(given: dict[str, Any], asked: dict[str, Any]) -> None:
-    resources = Resources(cpus_per_task=3, sbatch=given)
+    resources = Resources(sbatch=given)
     (found,) = components(single_task(resources, **with_one_gpu(resources)))
-    assert found.options == {"nodes": 1, "ntasks-per-node": 1, "cpus-per-task": 3, **asked}
+    assert found.options == {"nodes": 1, "ntasks-per-node": 1, **asked}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,7 +132,7 @@ def collated(samples: list[Any], place: str) -> Any:
 
 
 def moved(batch: Any, device: torch.device) -> Any:
-    """Return a batch with its tensors on a device; objects of other classes stay as they are."""
+    """Return a batch with its tensors on a device."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=True)
     if hasattr(batch, "to"):
@@ -144,12 +143,6 @@ def moved(batch: Any, device: torch.device) -> Any:
         return type(batch)(*(moved(each, device) for each in batch))
     if isinstance(batch, list | tuple):
         return type(batch)(moved(each, device) for each in batch)
-    if is_dataclass(batch) and not isinstance(batch, type):
-        # Not dataclasses.replace, which calls __init__ and __post_init__ again.
-        new = copy(batch)
-        for name in (each.name for each in fields(batch) if hasattr(batch, each.name)):
-            object.__setattr__(new, name, moved(getattr(batch, name), device))
-        return new
     return batch
 
 

@@ -7,9 +7,8 @@ import os
 import random
 import sys
 from collections import UserDict, namedtuple
-from dataclasses import InitVar, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +18,6 @@ from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.samples import collated, digest_of, moved, split_of
-
-META = torch.device("meta")
 
 
 def digest(dataset: Any, lengths: Any = None) -> str:
@@ -63,7 +60,7 @@ def test_samples_that_cannot_be_collated_are_refused() -> None:
 def test_nested_tensors_of_a_batch_are_moved() -> None:
     pair = namedtuple("pair", "x y")
     batch = {"a": [torch.ones(1), "text"], "b": pair(torch.zeros(2), 3)}
-    found = moved(batch, META)
+    found = moved(batch, torch.device("meta"))
     assert found["a"][0].device.type == found["b"].x.device.type == "meta"
     assert (found["a"][1], found["b"].y, type(found["b"])) == ("text", 3, pair)
 
@@ -75,42 +72,10 @@ def test_objects_with_a_to_method_are_moved_and_keep_their_class() -> None:
         def to(self, device: torch.device) -> Encoding:
             return Encoding({name: each.to(device) for name, each in self.items()})
 
-    found = moved([Encoding(x=torch.ones(2)), pack_sequence([torch.ones(2)])], META)
+    found = moved([Encoding(x=torch.ones(2)), pack_sequence([torch.ones(2)])], torch.device("meta"))
     assert type(found[0]) is Encoding
     assert found[0]["x"].device.type == found[1].data.device.type == "meta"
     assert found[1].batch_sizes.device.type == "cpu"
-
-
-@dataclass
-class Plain:
-    x: torch.Tensor
-    names: list[str]
-    inner: tuple[torch.Tensor, int]
-    known: ClassVar[torch.Tensor] = torch.ones(1)
-
-    def __post_init__(self) -> None:
-        self.names.append("made once")
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    x: torch.Tensor
-    inner: Plain
-    given: InitVar[int]
-    twice: torch.Tensor = field(init=False)
-
-    def __post_init__(self, given: int) -> None:
-        object.__setattr__(self, "twice", given * self.x)
-
-
-def test_dataclasses_are_moved_as_they_are() -> None:
-    plain = Plain(torch.ones(2), [], (torch.zeros(1), 5))
-    found = moved([Frozen(torch.ones(2), plain, 2)], META)[0]
-    assert type(found) is Frozen
-    parts = [found.x, found.twice, found.inner.x, found.inner.inner[0]]
-    assert [each.device for each in parts] == [META] * 4
-    assert (found.inner.names, found.inner.inner[1]) == (["made once"], 5)
-    assert plain.x.device == Plain.known.device == torch.device("cpu")
 
 
 class Lazy(Dataset[int]):

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from slurm.runs.logs.lines import Tail, shown, tail_start
+from slurm.runs.logs.lines import Tail, tail_start
 from slurm.runs.logs.showing import Clock, clock_at, heading, labelled, merged
 from slurm.runs.logs.sources import Attempt, Rank, Source, sources
 from slurm.runs.watching.polling import RateLimitedPoll
 from slurm.status.rows import Ask, status
 from toolkit.errors import RunNotFound
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import log_line
 
 POLL_S = 0.5
 
@@ -92,7 +93,7 @@ class Follower:
         for followed in self._followed:
             for line in followed.tail.look(last=last):
                 yield from self._heading(followed.source)
-                yield shown(line)
+                yield log_line(line)
 
     def _mixed(self, last: bool) -> Iterator[str]:
         looks = [followed.tail.look(last=last) for followed in self._followed]

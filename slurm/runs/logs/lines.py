@@ -1,20 +1,14 @@
-"""Read logs of any size, from the end and line by line, and make their lines safe for a terminal."""
+"""Read logs of any size, from the end and line by line."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from toolkit.system.output.sanitize import clean
-
 #: Bytes read at once, and the longest line: longer lines are split.
 _BLOCK = 1 << 16
-
-#: Colours and other escape sequences of a terminal that begin with ESC [.
-_ORDERS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def tail_start(path: Path, lines: int | None) -> int:
@@ -68,12 +62,3 @@ class Tail:
         except OSError:
             # On a network file system, the file may be missing for a moment.
             return
-
-
-def shown(raw: bytes) -> str:
-    """Return a line for a terminal, without its end; of a line with carriage returns, the last part.
-
-    Colours are removed, and other control characters are replaced by visible symbols.
-    """
-    text = _ORDERS.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
-    return str(clean(text.rpartition("\r")[2]))

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from slurm.runs.logs.lines import read_lines, shown, tail_start
+from slurm.runs.logs.lines import read_lines, tail_start
 from slurm.runs.logs.sources import Source
+from toolkit.system.output.sanitize import log_line
 
 #: Bytes of lines without a time, at most.
 _LONGEST_TRACEBACK = 1 << 17
@@ -28,7 +29,7 @@ def each(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
     for number, source in enumerate(sources):
         if len(sources) > 1:
             yield from ["", heading(source.title)] if number else [heading(source.title)]
-        yield from map(shown, _lines(source.path, tail_start(source.path, lines)))
+        yield from map(log_line, _lines(source.path, tail_start(source.path, lines)))
 
 
 def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
@@ -46,7 +47,7 @@ def by_time(sources: Sequence[Source], lines: int | None) -> Iterator[str]:
 
 
 def labelled(label: str, raw: bytes) -> str:
-    return f"{label} | {shown(raw)}"
+    return f"{label} | {log_line(raw)}"
 
 
 def _lines(path: Path, start: int) -> Iterator[bytes]:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.text import Text
-
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
 from toolkit.files import parsed, read_end, read_object
@@ -23,6 +21,7 @@ from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.records.headline import main_name
 from toolkit.run.records.ranks import RankRecord, read_ranks
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import log_line
 
 #: Largest numbers of ranks, attempts and lines of the log that are read.
 RANKS, ATTEMPTS, LOG_LINES = 64, 5, 60
@@ -141,8 +140,7 @@ class RunReader:
     def _log(self, nonce: str) -> Iterable[str]:
         path = self._run.log(nonce, 0)
         for line in last_lines(path, LOG_LINES):
-            # For a line that was redrawn with carriage returns, the last state.
-            yield _one_line(Text.from_ansi(line.rstrip("\r").rpartition("\r")[2][:_LINE]).plain)
+            yield _one_line(log_line(line)[:_LINE])
 
 
 def _read(read: Callable[..., list[T]], *what: Any) -> list[T]:
@@ -238,10 +236,10 @@ class GrowingLines:
         self.records += [record for record in map(parsed, lines) if isinstance(record, dict)]
 
 
-def last_lines(path: Path, count: int) -> list[str]:
+def last_lines(path: Path, count: int) -> list[bytes]:
     """Return the last `count` lines in the last 16 KB of a text file; none if it cannot be read."""
     raw = read_end(path, _END + 1)
-    lines = raw.decode("utf-8", "replace").split("\n")
+    lines = raw.split(b"\n")
     if len(raw) > _END:
         # The first line is incomplete.
         del lines[0]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 _BIDIRECTIONAL = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 _CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 
+#: Escape sequences of a terminal (ECMA-48): those that begin with ESC [, such as colours; strings, such as a
+#: title or a link; short ones, such as ESC ( B, with which `tput sgr0` begins.
+_ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])")
 
 #: A larger number is no step, time or loss, and its square may overflow a float.
 _MOST = 1e30
@@ -39,3 +43,12 @@ def clean(value: Any) -> Any:
         names = [field.name for field in dataclasses.fields(value) if field.init]
         return dataclasses.replace(value, **{name: clean(getattr(value, name)) for name in names})
     return value
+
+
+def log_line(raw: bytes) -> str:
+    """Return a line of a log for a terminal, without its end; of a line with carriage returns, the last part.
+
+    Escape sequences are removed, and other control characters are replaced by visible symbols.
+    """
+    text = _ORDERS.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
+    return str(clean(text.rpartition("\r")[2]))

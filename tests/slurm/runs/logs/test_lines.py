@@ -1,16 +1,13 @@
-"""Logs are read in blocks, from their end if wanted, and shown without control sequences."""
+"""Logs are read in blocks, from their end if wanted."""
 
 from __future__ import annotations
 
-import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from slurm.runs.logs import lines
-from slurm.runs.logs.lines import Tail, read_lines, shown, tail_start
+from slurm.runs.logs.lines import Tail, read_lines, tail_start
 
 
 @pytest.fixture(params=[3, 1 << 16])
@@ -72,29 +69,3 @@ def test_a_log_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> No
     assert list(tail.look()) == [b"a long line\n"]
     path.write_text("new\n")
     assert list(tail.look()) == [b"new\n"]
-
-
-# -- on a terminal
-
-
-@pytest.mark.parametrize(
-    "raw, expected",
-    [
-        (b"plain\n", "plain"),
-        (b"windows\r\n", "windows"),
-        (b"\x1b[31mred\x1b[0m\n", "red"),
-        (b" 10%\r 50%\r100%\n", "100%"),
-        (b"\x1b]0;title\x07\n", "␛]0;title␇"),
-        (b"caf\xc3\xa9 \xff\n", "café \ufffd"),
-        (b"[bold]no markup[/]\n", "[bold]no markup[/]"),
-    ],
-)
-def test_control_sequences_of_a_line_are_removed_or_escaped(raw: bytes, expected: str) -> None:
-    assert shown(raw) == expected
-
-
-@given(st.binary())
-def test_shown_lines_hold_no_control_characters(raw: bytes) -> None:
-    text = shown(raw)
-    assert not any(unicodedata.category(sign) == "Cc" for sign in text.replace("\n", "").replace("\t", ""))
-    assert not text.endswith("\n")

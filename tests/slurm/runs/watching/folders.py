@@ -51,7 +51,9 @@ def write_run(run: RunDir) -> None:
     for rank in (0, 1):
         write_json(run.heartbeat(NONCE, rank), {"time": SECOND + 60, "phase": "forward", "step": 40})
         write_json(run.usage(NONCE, rank), usage(rank).to_json())
-    run.log(NONCE, 0).write_text("first\n\x1b[31mred\x1b[0m and \x07loud\nold\rdrawn anew\n", newline="")
+    run.log(NONCE, 0).write_text(
+        "\x1b]0;title\x07first\n\x1b[31mred\x1b[0m and \x07loud\nold\rdrawn anew\n", newline=""
+    )
 
 
 def metrics() -> list[dict[str, Any]]:

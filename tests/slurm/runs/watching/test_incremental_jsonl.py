@@ -79,14 +79,14 @@ def test_every_record_is_returned_once_however_the_file_grows(cuts: list[int]) -
 def test_last_lines_are_returned_without_empty_ones(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n\ntwo\n  \nthree\nfour")
-    assert last_lines(log, 3) == ["two", "three", "four"]
+    assert last_lines(log, 3) == [b"two", b"three", b"four"]
 
 
 def test_last_lines_of_a_long_log_are_whole(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number:06d}\n" for number in range(10_000)))
     found = last_lines(log, 100_000)
-    assert found[-1] == "line 009999"
+    assert found[-1] == b"line 009999"
     assert all(len(line) == 11 for line in found)
     assert len(found) < 2000
 

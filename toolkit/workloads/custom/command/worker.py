@@ -19,7 +19,7 @@ from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.notifications.notify import notify
 from toolkit.reliability.restart_policy import check_progress
 from toolkit.reliability.stop import Stop
-from toolkit.reliability.watchdog import Pulse, Watchdog, period_s
+from toolkit.reliability.watchdog import Pulse, Watchdog
 from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.outcome import Outcome
@@ -31,6 +31,7 @@ from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
+from toolkit.training.attempt.time_limits import lock_patience_s
 from toolkit.workloads.custom.command.failure import INPUT, failure_of
 from toolkit.workloads.custom.command.kept_files import import_path, make_work_folder
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
@@ -102,12 +103,9 @@ class _Rank:
 
     def work(self) -> Outcome:
         """Hold the run, run the command, record how it ended."""
-        train = self._experiment.train
-        # If possible less than rendezvous_timeout_s, in which the others wait for this rank.
-        patience_s = max(3 * period_s(train.hang_timeout_s), min(60.0, 0.8 * train.rendezvous_timeout_s))
         with ExitStack() as stack:
             try:
-                stack.enter_context(hold_run(self._run, self._world, patience_s))
+                stack.enter_context(hold_run(self._run, self._world, lock_patience_s(self._experiment.train)))
                 stack.callback(self._caught.restore)
                 self._caught.install()
                 self._begin()

@@ -14,8 +14,8 @@ from torch import nn
 from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_to_run
-from toolkit.config.schema import Experiment
-from toolkit.data.order.token_budget import plan_evaluation_tokens
+from toolkit.config.schema import Evaluation, Experiment
+from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
 from toolkit.distributed.devices import choose_device
@@ -40,9 +40,9 @@ _ANY = "a"
 class OpenRun:
     """A model with its best weights on a device.
 
-    experiment    the run's experiment, with the options of this use and the files in `encoding`
-    encoding      folder of its tokenizers and dictionary
-    batch_tokens  padded tokens that it reads at once
+    experiment  the run's experiment, with the options of this use and the files in `encoding`
+    encoding    folder of its tokenizers and dictionary
+    settings    give the size of a batch
     """
 
     experiment: Experiment
@@ -50,7 +50,7 @@ class OpenRun:
     encoder: TextEncoder
     model: nn.Module
     device: torch.device
-    batch_tokens: int
+    settings: Evaluation
 
     @property
     def max_tokens(self) -> int:
@@ -106,7 +106,7 @@ class OpenRun:
         task = _task(self.experiment, self.encoding, self.encoder, texts, samples)
         lengths = task.splits[TEST].lengths
         found: dict[int, Any] = {}
-        plan = plan_evaluation_tokens(lengths, self.batch_tokens)
+        plan = evaluation_plan(self.settings, lengths)
         for number in range(plan.steps):
             indices = plan.step(number)
             with self._arithmetic():
@@ -167,7 +167,7 @@ def open_run(
         encoder=encoder,
         model=model.to(where).eval(),
         device=where,
-        batch_tokens=batch_tokens,
+        settings=Evaluation(batch_max_length=batch_tokens),
     )
 
 

@@ -41,7 +41,7 @@ class SpellingPredictor:
     def predict(
         self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device
     ) -> list[Any]:
-        opened = replace(self._opened, model=model, device=device)
+        opened = replace(self._opened, model=model, device=device, settings=settings)
         found: list[dict[str, Any]] = [{} for _ in samples]
         if self._kind in CORRECTORS:
             for each, text in zip(found, Corrector(opened).correct(samples), strict=True):

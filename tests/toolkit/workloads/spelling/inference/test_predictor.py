@@ -1,0 +1,56 @@
+"""A finished run predicts texts with the batches that are asked for, as `stk detect` and `stk correct` do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.analysis.prediction.predict import predict_rows
+from toolkit.config import load_resolved
+from toolkit.run.run_dir import RunDir
+from toolkit.task import task_class
+
+pytestmark = pytest.mark.usefixtures("threads_restored")
+
+TEXTS = ["the stoen river", "garden letter windwo", "the bridge"] * 5
+
+
+@pytest.fixture
+def copy(of_words: RunDir, tmp_path: Path) -> RunDir:
+    return RunDir(shutil.copytree(of_words.path, tmp_path / of_words.run_id, symlinks=True))
+
+
+def edit(run: RunDir, pattern: str, value: str) -> None:
+    text, count = re.subn(pattern, value, run.config.read_text())
+    assert count == 1
+    run.config.write_text(text)
+
+
+@pytest.fixture
+def sizes(of_words: RunDir, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of texts in each batch that is computed."""
+    found: list[int] = []
+    kind: Any = task_class(load_resolved(of_words.config))
+    detect = kind.detect
+
+    def noted(task: Any, model: Any, split: str, indices: Any, device: Any) -> Any:
+        found.append(len(indices))
+        return detect(task, model, split, indices, device)
+
+    monkeypatch.setattr(kind, "detect", noted)
+    return found
+
+
+def test_a_batch_has_as_many_texts_as_asked_for(of_words: RunDir, sizes: list[int]) -> None:
+    assert len(list(predict_rows(of_words, TEXTS, batch_size=2))) == len(TEXTS)
+    assert sorted(sizes) == [1] + [2] * (len(TEXTS) // 2)
+
+
+def test_a_batch_is_that_of_the_evaluations_by_default(copy: RunDir, sizes: list[int]) -> None:
+    edit(copy, r"batch_size: 5\n  batch_max_length: null", "batch_size: null\n  batch_max_length: 1")
+    list(predict_rows(copy, TEXTS))
+    assert sizes == [1] * len(TEXTS)

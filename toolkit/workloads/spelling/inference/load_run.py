@@ -121,7 +121,9 @@ class OpenRun:
         Half precision, or the one thread of most runs, would only be slower there.
         """
         if self.device.type != "cuda":
-            yield
+            # The caller may compute in half precision.
+            with torch.autocast(self.device.type, enabled=False):
+                yield
             return
         precision = autocast_dtype(self.experiment.train.precision, self.device)
         with (

@@ -13,6 +13,7 @@ from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.config import load_resolved
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
+from toolkit.workloads.spelling.inference.detecting import open_detector
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
@@ -54,3 +55,9 @@ def test_a_batch_is_that_of_the_evaluations_by_default(copy: RunDir, sizes: list
     edit(copy, r"batch_size: 5\n  batch_max_length: null", "batch_size: null\n  batch_max_length: 1")
     list(predict_rows(copy, TEXTS))
     assert sizes == [1] * len(TEXTS)
+
+
+def test_probabilities_are_those_of_the_detector_for_every_precision(copy: RunDir) -> None:
+    edit(copy, r"precision: \w+", "precision: bf16")
+    found = [each["probabilities"] for each in predict_rows(copy, TEXTS, batch_size=len(TEXTS))]
+    assert found == open_detector(copy, "cpu").probabilities(TEXTS)

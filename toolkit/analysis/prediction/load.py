@@ -41,16 +41,17 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
         experiment = load_to_run(run.config)
         if task_kinds()[experiment.task.kind].predictor:
             return open_run(run, experiment)[1]
-        return _with_best_weights(_model_of_task(run, experiment), run)
+        return with_best_weights(_model_of_task(run, experiment), run)
 
 
 def open_run(run: RunDir, experiment: Experiment) -> tuple[Predictor, nn.Module]:
     """Open a finished run whose task has a predictor. Raises as `load_model` does."""
     predictor: Predictor = load_code(task_kinds()[experiment.task.kind].predictor)(run, experiment)
-    return predictor, _with_best_weights(predictor.model(), run)
+    return predictor, with_best_weights(predictor.model(), run)
 
 
-def _with_best_weights(model: nn.Module, run: RunDir) -> nn.Module:
+def with_best_weights(model: nn.Module, run: RunDir) -> nn.Module:
+    """Load a finished run's best weights into its model. Raises CheckpointError if they are damaged."""
     checkpoint = best_checkpoint(run)
     verify(checkpoint)
     load_weights(checkpoint, model)

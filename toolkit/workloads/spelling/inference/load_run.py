@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from toolkit.analysis.prediction.load import with_best_weights
 from toolkit.checkpoint.finished import best_checkpoint
-from toolkit.checkpoint.store import load_weights, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.data.order.batches import evaluation_plan
@@ -38,7 +38,7 @@ _ANY = "a"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """A model with its best weights on a device.
+    """A model on a device, with its best weights if `open_run` has opened it.
 
     experiment  the run's experiment, with the options of this use and the files in `encoding`
     encoding    folder of its tokenizers and dictionary
@@ -147,8 +147,16 @@ def open_run(
     Raises UserError if the run has not finished, CheckpointError if its best checkpoint is lost or damaged,
     DataError if its tokenizers or its dictionary are lost or damaged.
     """
-    checkpoint = best_checkpoint(run)
-    verify(checkpoint)
+    prepared = prepared_run(run, options)
+    model, where = with_best_weights(prepared.model, run), choose_device(device)
+    settings = Evaluation(batch_max_length=batch_tokens)
+    return replace(prepared, model=model.to(where), device=where, settings=settings)
+
+
+def prepared_run(run: RunDir, options: Mapping[str, object] | None = None) -> OpenRun:
+    """Open a run like `open_run`, but on the CPU, without its weights, with the batches of evaluations."""
+    # Refuses a run that has not finished and therefore has no tokenizers.
+    best_checkpoint(run)
     experiment = without_origin(run, load_to_run(run.config))
     experiment = replace(experiment, task=replace(experiment.task, **(options or {})))
     encoding = ExportedFiles(run).encoding
@@ -161,15 +169,13 @@ def open_run(
     encoder = TextEncoder(experiment.data)
     # A task must have a text.
     model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
-    load_weights(checkpoint, model)
-    where = choose_device(device)
     return OpenRun(
         experiment=experiment,
         encoding=encoding,
         encoder=encoder,
-        model=model.to(where).eval(),
-        device=where,
-        settings=Evaluation(batch_max_length=batch_tokens),
+        model=model,
+        device=torch.device("cpu"),
+        settings=experiment.evaluation,
     )
 
 

@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.capabilities import CORRECTORS, DETECTORS
 from toolkit.workloads.spelling.inference.correcting import Corrector
 from toolkit.workloads.spelling.inference.detecting import Detector
-from toolkit.workloads.spelling.inference.load_run import open_run
+from toolkit.workloads.spelling.inference.load_run import prepared_run
 from toolkit.workloads.spelling.tasks.detection import THRESHOLD
 
 _TEXT = "text"
@@ -29,11 +29,11 @@ class SpellingPredictor:
     batches_at_once = 16
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:
-        self._opened = open_run(run, "cpu")
+        self._prepared = prepared_run(run)
         self._kind = experiment.task.kind
 
     def model(self) -> nn.Module:
-        return self._opened.model
+        return self._prepared.model
 
     def sample(self, row: Any) -> str:
         return checked_text(row.get(_TEXT, row) if isinstance(row, dict) else row, _TEXT)
@@ -41,7 +41,7 @@ class SpellingPredictor:
     def predict(
         self, model: nn.Module, samples: Sequence[str], settings: Evaluation, device: torch.device
     ) -> list[Any]:
-        opened = replace(self._opened, model=model, device=device, settings=settings)
+        opened = replace(self._prepared, model=model, device=device, settings=settings)
         found: list[dict[str, Any]] = [{} for _ in samples]
         if self._kind in CORRECTORS:
             for each, text in zip(found, Corrector(opened).correct(samples), strict=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolkit.analysis.prediction.predict import predict_rows
+from toolkit.checkpoint import verification
 from toolkit.config import load_resolved
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
@@ -61,3 +63,19 @@ def test_probabilities_are_those_of_the_detector_for_every_precision(copy: RunDi
     edit(copy, r"precision: \w+", "precision: bf16")
     found = [each["probabilities"] for each in predict_rows(copy, TEXTS, batch_size=len(TEXTS))]
     assert found == open_detector(copy, "cpu").probabilities(TEXTS)
+
+
+def test_each_file_of_the_checkpoint_is_verified_once(
+    of_words: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: Counter[str] = Counter()
+    check = verification.check_file
+
+    def noted(file: Path, *arguments: Any) -> Any:
+        found[file.name] += 1
+        return check(file, *arguments)
+
+    monkeypatch.setattr(verification, "check_file", noted)
+    list(predict_rows(of_words, TEXTS))
+    assert found["model.safetensors"] == 1
+    assert set(found.values()) == {1}

@@ -79,6 +79,12 @@ def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
+def add_number(parser: ArgumentParser, name: str, default: int | None, help_: str) -> None:
+    """Add an option with a whole number; its help names the default."""
+    shown = "" if default is None else f" (default {default})"
+    parser.add_argument(name, type=int, default=default, metavar="N", help=help_ + shown)
+
+
 def run_action(arguments: Namespace, actions: Mapping[str, Callable[[Namespace], None]]) -> int:
     """Run the action that is called. Raises DataError if a file cannot be read or written."""
     try:

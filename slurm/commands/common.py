@@ -104,10 +104,6 @@ def experiment(
     parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=help)
 
 
-def json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-
-
 def new_code_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-code", action="store_true", help="use the current code; without it a run keeps its own copy"

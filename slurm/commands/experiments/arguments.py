@@ -18,11 +18,11 @@ from slurm.commands.common import (
     cluster,
     command,
     experiment,
-    json_option,
     new_code_option,
     positive,
 )
 from slurm.config.resources import Resources
+from toolkit.command import add_json
 
 _PLAN = """\
 Compose and check an experiment; print it resolved, with the batch script that submit would give to Slurm.
@@ -96,14 +96,14 @@ def plan(parsers: Parsers) -> None:
         action="store_true",
         help="also ask Slurm whether it would accept the job, and when it would start",
     )
-    json_option(parser)
+    add_json(parser)
     _add_resource_options(parser)
 
 
 def check(parsers: Parsers) -> None:
     parser = command(parsers, "check", "try an experiment here for a minute", _CHECK)
     experiment(parser)
-    json_option(parser)
+    add_json(parser)
 
 
 def submit(parsers: Parsers) -> None:
@@ -129,7 +129,7 @@ def submit(parsers: Parsers) -> None:
     cluster(parser)
     parser.add_argument("--fresh", action="store_true", help="move the runs' folders to old/ and start anew")
     new_code_option(parser)
-    json_option(parser)
+    add_json(parser)
     _add_resource_options(parser)
 
 
@@ -167,7 +167,7 @@ def sweep(parsers: Parsers) -> None:
     new_code_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the runs, and do nothing")
     cluster(parser)
-    json_option(parser)
+    add_json(parser)
     _add_resource_options(parser)
 
 
@@ -183,7 +183,7 @@ def run(parsers: Parsers) -> None:
     )
     parser.add_argument("--fresh", action="store_true", help="move the run's folder to old/ and start anew")
     new_code_option(parser)
-    json_option(parser)
+    add_json(parser)
     group = parser.add_argument_group(
         "several machines by hand", "the same command on each of them, with another --node-rank"
     )
@@ -215,7 +215,7 @@ def resume(parsers: Parsers) -> None:
     )
     new_code_option(parser)
     cluster(parser)
-    json_option(parser)
+    add_json(parser)
 
 
 def prepare(parsers: Parsers) -> None:
@@ -225,7 +225,7 @@ def prepare(parsers: Parsers) -> None:
     parser.add_argument(
         "--cpus", type=positive, metavar="N", help="CPUs of the job (default: resources.cpus_per_task)"
     )
-    json_option(parser)
+    add_json(parser)
 
 
 def _add_resource_options(parser: argparse.ArgumentParser) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
+from slurm.commands.common import RUN_HELP, Parsers, command, positive
 from toolkit.analysis.prediction.formats import INPUTS, OUTPUTS
+from toolkit.command import add_json
 from toolkit.registry import evaluate_options
 
 _REPORT = """\
@@ -65,7 +66,7 @@ def report(parsers: Parsers) -> None:
         help="where the comparison of several runs is written: FILE.html, or a folder for page, plots, "
         "Markdown, CSV and JSON",
     )
-    json_option(parser)
+    add_json(parser)
 
 
 def evaluate(parsers: Parsers) -> None:
@@ -83,7 +84,7 @@ def evaluate(parsers: Parsers) -> None:
     )
     parser.add_argument("--output", metavar="DIR", help="folder of the results (default: in the run's)")
     parser.add_argument("--procs", type=int, default=1, metavar="N", help="processes (default 1)")
-    json_option(parser)
+    add_json(parser)
     for each in added:
         each.add_arguments(parser)
 
@@ -134,7 +135,7 @@ def replay(parsers: Parsers) -> None:
     parser = command(parsers, "replay", "recompute any step of a run", _REPLAY)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--step", type=int, required=True, metavar="N", help="which step, counted from 1")
-    json_option(parser)
+    add_json(parser)
 
 
 def reproduce(parsers: Parsers) -> None:
@@ -150,4 +151,4 @@ def diff(parsers: Parsers) -> None:
     parser = command(parsers, "diff", "find the first step at which two runs differ", _DIFF)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("other", metavar="RUN", help="the run to compare it with")
-    json_option(parser)
+    add_json(parser)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from contextlib import suppress
 
-from slurm.commands.common import RUN_HELP, Parsers, command, json_option, positive
+from slurm.commands.common import RUN_HELP, Parsers, command, positive
+from toolkit.command import add_json
 
 _STATUS = """\
 Show a table of runs: state, reason of waiting, progress, loss and main metric, restarts, hosts,
@@ -61,7 +62,7 @@ def status(parsers: Parsers) -> None:
         help="order: name (default), or the best, newest, furthest, most expensive first",
     )
     parser.add_argument("--reverse", action="store_true", help="reverse the order")
-    json_option(parser)
+    add_json(parser)
 
 
 def logs(parsers: Parsers) -> None:
@@ -78,7 +79,7 @@ def logs(parsers: Parsers) -> None:
     parser.add_argument("--lines", type=positive, metavar="N", help="only the last N lines")
     parser.add_argument("--list", action="store_true", help="which attempts and ranks have logs")
     parser.add_argument("--failure", action="store_true", help="only what failed, with its stack trace")
-    json_option(parser)
+    add_json(parser)
 
 
 def cancel(parsers: Parsers) -> None:
@@ -115,7 +116,7 @@ def clean(parsers: Parsers) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="show what would be deleted, and delete nothing")
     how.add_argument("--yes", action="store_true", help="delete without asking")
-    json_option(parser)
+    add_json(parser)
 
 
 def watch(parsers: Parsers) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experiment, json_option
+from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experiment
+from toolkit.command import add_json
 
 _DOCTOR = """\
 Check the cluster, this machine and its file systems. Print for each finding whether it is fine, or what to
@@ -43,7 +44,7 @@ def doctor(parsers: Parsers) -> None:
     )
     parser.add_argument("--partition", metavar="NAME", help="only this partition, also for --on-node")
     cluster(parser, help="auto (default): Slurm if a controller answers; local: only this machine")
-    json_option(parser)
+    add_json(parser)
 
 
 def drill(parsers: Parsers) -> None:
@@ -52,7 +53,7 @@ def drill(parsers: Parsers) -> None:
     cluster(parser)
     parser.add_argument("--procs", type=int, default=2, metavar="N", help="local processes (default 2)")
     parser.add_argument("--keep", action="store_true", help="keep the drill's runs even if all is well")
-    json_option(parser)
+    add_json(parser)
 
 
 def schema(parsers: Parsers) -> None:

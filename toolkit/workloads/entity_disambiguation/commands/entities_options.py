@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
 
-from toolkit.command import Action, Command, add_actions, add_json
+from toolkit.command import Action, Command, add_actions, add_json, add_number
 from toolkit.workloads.entity_disambiguation.config import HEAD_ABOVE, TORSO_ABOVE
 
 _DESCRIPTION = """\
@@ -31,10 +31,6 @@ def _database(parser: ArgumentParser, help_: str = "folder of the database") -> 
     _path(parser, "db", help_)
 
 
-def _number(parser: ArgumentParser, name: str, default: int, help_: str) -> None:
-    parser.add_argument(name, type=int, default=default, metavar="N", help=f"{help_} (default {default})")
-
-
 def _profile_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--pids",
@@ -52,9 +48,9 @@ def _profile_options(parser: ArgumentParser) -> None:
 def _import(parser: ArgumentParser) -> None:
     _path(parser, "profiles", _PROFILES)
     _database(parser, "new folder of the database; it must not exist yet")
-    _number(parser, "--max-candidates", 30, "most candidates of an alias")
-    _number(parser, "--max-types", 10, "most types of an entity in a type system")
-    _number(parser, "--max-connections", 100, "most relations of an entity")
+    add_number(parser, "--max-candidates", 30, "most candidates of an alias")
+    add_number(parser, "--max-types", 10, "most types of an entity in a type system")
+    add_number(parser, "--max-connections", 100, "most relations of an entity")
     _profile_options(parser)
     add_json(parser)
 
@@ -84,7 +80,7 @@ def _show(parser: ArgumentParser) -> None:
 def _split(parser: ArgumentParser) -> None:
     _path(parser, "sentences", _SENTENCES)
     _path(parser, "out", "folder for the files")
-    _number(parser, "--split", 10, "percent of test, and of dev")
+    add_number(parser, "--split", 10, "percent of test, and of dev")
     parser.add_argument(
         "--by",
         choices=("source", "sentence"),
@@ -106,8 +102,8 @@ def _slices(parser: ArgumentParser) -> None:
         "--train", type=Path, required=True, metavar="SENTENCES", help="the sentences of training"
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the sentences with their slices")
-    _number(parser, "--torso-above", TORSO_ABOVE, "tail: seen at most N times")
-    _number(parser, "--head-above", HEAD_ABOVE, "head: seen more than N times")
+    add_number(parser, "--torso-above", TORSO_ABOVE, "tail: seen at most N times")
+    add_number(parser, "--head-above", HEAD_ABOVE, "head: seen more than N times")
     parser.add_argument("--no-weak", action="store_true", help="count gold mentions only, no weak labels")
     add_json(parser)
 

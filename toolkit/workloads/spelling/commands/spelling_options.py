@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from functools import partial
 from pathlib import Path
 
-from toolkit.command import Action, Command, add_actions, add_json
+from toolkit.command import Action, Command, add_actions, add_json, add_number
 from toolkit.workloads.spelling.benchmarks.kinds import KINDS
 
 _DESCRIPTION = """\
@@ -31,17 +31,12 @@ def _files(parser: ArgumentParser, name: str, help_: str) -> None:
     parser.add_argument(name, type=Path, nargs="+", action="extend", default=[], metavar="FILE", help=help_)
 
 
-def _number(parser: ArgumentParser, name: str, default: int | None, help_: str) -> None:
-    shown = "" if default is None else f" (default {default})"
-    parser.add_argument(name, type=int, default=default, metavar="N", help=help_ + shown)
-
-
 def _dictionary(parser: ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="dictionary to write")
     _files(parser, "--text", _TEXT)
     _files(parser, "--dictionary", _DICTIONARY)
-    _number(parser, "--top", None, "keep the N most frequent words")
-    _number(parser, "--at-least", 1, "keep words that occur at least N times")
+    add_number(parser, "--top", None, "keep the N most frequent words")
+    add_number(parser, "--at-least", 1, "keep words that occur at least N times")
     add_json(parser)
 
 
@@ -55,7 +50,7 @@ def _misspellings(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--{split}", type=float, default=2.5, metavar="P", help=f"percent of {split} (default 2.5)"
         )
-    _number(parser, "--seed", 22, "another seed gives another division")
+    add_number(parser, "--seed", 22, "another seed gives another division")
     add_json(parser)
 
 
@@ -66,8 +61,8 @@ def _tokenizer(parser: ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="file to write")
     _files(parser, "--text", f"{_TEXT} (bpe)")
     parser.add_argument("--dictionary", type=Path, metavar="FILE", help=f"{_DICTIONARY} (words)")
-    _number(parser, "--vocabulary", 10_000, "tokens, special ones included (bpe, words)")
-    _number(parser, "--min-frequency", 2, "lowest frequency of a pair of tokens that is merged (bpe)")
+    add_number(parser, "--vocabulary", 10_000, "tokens, special ones included (bpe, words)")
+    add_number(parser, "--min-frequency", 2, "lowest frequency of a pair of tokens that is merged (bpe)")
     parser.add_argument("--strip-accents", action="store_true", help="remove accents from letters (bpe)")
     add_json(parser)
 
@@ -90,8 +85,8 @@ def _benchmark(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--task", nargs="+", action="extend", default=[], choices=tuple(KINDS), help="only these tasks"
     )
-    _number(parser, "--limit", None, "at most N texts, spread evenly over the file")
-    _number(parser, "--seed", 22, "another seed makes other errors")
+    add_number(parser, "--limit", None, "at most N texts, spread evenly over the file")
+    add_number(parser, "--seed", 22, "another seed makes other errors")
     add_json(parser)
 
 

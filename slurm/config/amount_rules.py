@@ -9,6 +9,7 @@ from slurm.client.quantities import format_mb, format_minutes, parse_mb, parse_m
 from slurm.config.resources import Resources
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
+from toolkit.system.output.amounts import counted
 from toolkit.workload import Violation, rule
 
 #: Keys that exclude each other in sbatch.
@@ -90,7 +91,7 @@ def _duration(minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     parts = ((days, "day"), (hours, "hour"), (rest, "minute"))
-    return " ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in parts if number)
+    return " ".join(counted(number, word) for number, word in parts if number)
 
 
 RULES = (_time, _memory, _gres)

@@ -43,8 +43,3 @@ class Section:
 
     title: str
     findings: tuple[Finding, ...]
-
-
-def count(number: int, one: str) -> str:
-    """Return a number with its noun: 1 host, 2 hosts."""
-    return f"{number} {one if number == 1 else one + 's'}"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from toolkit.config.schema import Experiment, Train
 from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
+from toolkit.system.output.amounts import counted
 from toolkit.training.schedule.due_steps import StepSchedule
 from toolkit.workload import Violation
 
@@ -36,7 +37,7 @@ def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
 def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
     if scheduler.kind == "step" and scheduler.step_at is None and scheduler.step_epochs >= epochs:
-        problem = f"found {scheduler.step_epochs:g}, but the run has {_count(math.ceil(epochs), 'epoch')}"
+        problem = f"found {scheduler.step_epochs:g}, but the run has {counted(math.ceil(epochs), 'epoch')}"
         hint = "the learning rate is never reduced"
         yield Violation(key=("lr_scheduler", "step_epochs"), problem=problem, hint=hint)
 
@@ -44,7 +45,7 @@ def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:
 def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violation]:
     scheduler, total = experiment.lr_scheduler, schedule.total_steps
     if (steps := scheduler.warmup_steps(total)) >= total:
-        problem = f"found {_count(steps, 'step')} of warm-up, but the run has {_count(total, 'step')}"
+        problem = f"found {counted(steps, 'step')} of warm-up, but the run has {counted(total, 'step')}"
         hint = f"the learning rate reaches {100 * min(1.0, total / steps):.0f} % of optimizer.lr"
         if scheduler.warmup <= 1:
             hint += f" only in its last step: {scheduler.warmup:g} is a share of the steps, not their number"
@@ -54,7 +55,7 @@ def _warmup(experiment: Experiment, schedule: StepSchedule) -> Iterator[Violatio
 def _saves(schedule: StepSchedule) -> Iterator[Violation]:
     every, total = schedule.save_every, schedule.total_steps
     if every is not None and every > total:
-        problem = f"found {every}, but the run has {_count(total, 'step')}"
+        problem = f"found {every}, but the run has {counted(total, 'step')}"
         hint = "it saves only with its evaluations and at its end"
         yield Violation(key=("checkpoint", "every_steps"), problem=problem, hint=hint)
 
@@ -63,7 +64,7 @@ def _evaluations(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
     every, total = schedule.eval_every, schedule.total_steps
     if every is not None and every > total:
         name = "eval_epochs" if train.eval_steps is None else "eval_steps"
-        problem = f"found {getattr(train, name)}, but the run has {_count(total, 'step')}"
+        problem = f"found {getattr(train, name)}, but the run has {counted(total, 'step')}"
         yield Violation(key=("train", name), problem=problem, hint="it is evaluated only at its end")
 
 
@@ -72,7 +73,7 @@ def _per_epoch(train: Train, schedule: StepSchedule) -> Iterator[Violation]:
     for name, what in (("log_per_epoch", "a line of metrics"), ("eval_per_epoch", "an evaluation")):
         wanted = getattr(train, name)
         if wanted > schedule.steps_per_epoch and wanted != getattr(Train(), name):
-            problem = f"found {wanted}, but an epoch has {_count(schedule.steps_per_epoch, 'step')}"
+            problem = f"found {wanted}, but an epoch has {counted(schedule.steps_per_epoch, 'step')}"
             yield Violation(key=("train", name), problem=problem, hint=f"every step has {what}")
 
 
@@ -84,11 +85,7 @@ def _fullness(experiment: Experiment, of_epoch: int) -> Iterator[Violation]:
         if of_epoch > 2 * (full := -(-int(lengths.sum()) // budget)):
             problem = (
                 f"found {budget:,} beside a sample of {int(lengths.max()):,} tokens: an epoch has "
-                f"{_count(of_epoch, 'step')}, and {full:,} could hold its tokens"
+                f"{counted(of_epoch, 'step')}, and {full:,} could hold its tokens"
             )
             hint = "set train.bucket_span, or allow several times the tokens of the longest sample"
             yield Violation(key=("train", "batch_max_length"), problem=problem, hint=hint)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding, count
-from toolkit.system.output.amounts import size_mb
+from slurm.doctor.findings import CHANGE, NOTE, OK, PROBLEM, Finding
+from toolkit.system.output.amounts import counted, size_mb
 
 Facts = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def _computer(facts: Facts) -> Iterator[Finding]:
         return
     cpus, memory = facts["cpus"], facts["memory"]
     usable, online = cpus["usable"], cpus["online"]
-    shown = count(usable, "processor") if usable == online else f"{usable} of {online} processors"
+    shown = counted(usable, "processor") if usable == online else f"{usable} of {online} processors"
     if cpus["quota"] is not None and cpus["quota"] < usable:
         shown += f", time of {cpus['quota']:g} (control group)"
     yield Finding(OK, f"{shown} to use" + (f" ({cpus['model']})" if cpus["model"] else ""))

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from slurm.config.resources import Resources
 from slurm.doctor.checks.saves import Saves
 from slurm.doctor.cluster import Cluster
-from slurm.doctor.findings import CHANGE, NOTE, OK, Finding, count
+from slurm.doctor.findings import CHANGE, NOTE, OK, Finding
 from slurm.doctor.partitions import preempting
 from slurm.job.save_budget import takes_too_long
+from toolkit.system.output.amounts import counted
 from toolkit.system.output.few import few
 
 #: Settings that send the job's own signal to a preempted job: the second since 23.02.
@@ -54,7 +55,7 @@ def _measured(saves: Saves | None) -> Finding:
         return Finding(NOTE, found, "after a save its time is compared with the time allowed")
     return Finding(
         OK,
-        f"saves of your last {count(saves.runs, 'run')} took {saves.median_s:.1f} s (median of "
+        f"saves of your last {counted(saves.runs, 'run')} took {saves.median_s:.1f} s (median of "
         f"{saves.saves}), {saves.longest_s:.1f} s at most ({saves.longest_run})",
     )
 

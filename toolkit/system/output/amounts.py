@@ -1,4 +1,4 @@
-"""Spans of time and sizes for people. A kB, MB and GB is 2**10, 2**20 and 2**30 bytes, as in Slurm."""
+"""Times, sizes and counts for people. A kB, MB and GB is 2**10, 2**20 and 2**30 bytes, as in Slurm."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def size(number: float) -> str:
 def size_mb(megabytes: float | None) -> str:
     """An amount that is known in megabytes."""
     return NOTHING if megabytes is None else size(megabytes * 2**20)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -19,6 +19,7 @@ from toolkit.data.sources.source_files import TEST, set_place
 from toolkit.files import crc32
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER, TOKENIZER_SETTINGS
 from toolkit.nlp.tokens import Vocabulary
+from toolkit.system.output.amounts import counted
 from toolkit.workload import Progress, silent
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
@@ -26,7 +27,6 @@ from toolkit.workloads.text_classification.data.build import build
 from toolkit.workloads.text_classification.data.encoders import Encoding, encoder
 from toolkit.workloads.text_classification.data.samples import Samples
 from toolkit.workloads.text_classification.data.sources.first_pass import survey
-from toolkit.workloads.text_classification.data.sources.formats.wording import counted
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.source_files import (
     Rows,

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
+from toolkit.system.output.amounts import counted
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
-from toolkit.workloads.text_classification.data.sources.formats.wording import counted, short, shown, similar
+from toolkit.workloads.text_classification.data.sources.formats.wording import short, shown, similar
 
 #: Most unknown labels in a manifest.
 _IN_MANIFEST = 20

@@ -15,11 +15,6 @@ def short(text: str) -> str:
     return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: 1 row, 2 rows."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def shown(names: Iterable[str]) -> str:
     """Return the first few names, separated by commas."""
     return few(map(short, names), _NAMES_SHOWN)

@@ -12,6 +12,7 @@ from toolkit.run.records.headline import NOT_SCORES as NOT_SCORES
 from toolkit.system.output.amounts import NOTHING as NOTHING
 from toolkit.system.output.amounts import duration as duration
 from toolkit.system.output.amounts import size_mb as size_mb
+from toolkit.system.output.few import shortened
 from toolkit.system.output.sanitize import clean as clean
 from toolkit.workload import Goal, Metric
 
@@ -104,7 +105,7 @@ def capitalized(text: str) -> str:
 def one_line(text: str, width: int = 40) -> str:
     """Text on one line of at most `width` characters; line ends and tabs become visible."""
     flat = text.replace("\n", "␊").replace("\t", "␉")
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+    return shortened(flat, width)
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:

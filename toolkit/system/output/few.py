@@ -1,4 +1,4 @@
-"""Shortening long lists, for messages."""
+"""Shortening long lists and texts, for messages."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def few(names: Iterable[object], most: int) -> str:
     known = list(names)
     shown = ", ".join(map(str, known[:most]))
     return f"{shown} and {len(known) - most} more" if len(known) > most else shown
+
+
+def shortened(text: str, width: int) -> str:
+    """A text of at most `width` characters; the last one shows that it was cut."""
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolkit.system.output.few import few
+from toolkit.system.output.few import few, shortened
 
 
 @pytest.mark.parametrize(
@@ -14,3 +14,8 @@ from toolkit.system.output.few import few
 )
 def test_few_names_the_first_and_counts_the_others(names: Sequence[object], text: str) -> None:
     assert few(names, 2) == text
+
+
+@pytest.mark.parametrize("text, shown", [("", ""), ("abc", "abc"), ("abcd", "ab…")])
+def test_a_long_text_is_cut_to_the_width(text: str, shown: str) -> None:
+    assert shortened(text, 3) == shown

@@ -54,8 +54,3 @@ def labels(source: str, lines: Sequence[str], counts: Sequence[int], what: str) 
     pairs = enumerate(zip(lines, counts, strict=True), start=1)
     rows = [parse_labels(line, f"{source}:{number}", (count,), what) for number, (line, count) in pairs]
     return np.array([label for row in rows for label in row], bool)
-
-
-def shortened(text: str) -> str:
-    """Return the beginning of a text."""
-    return text if len(text) <= 40 else text[:39] + "…"

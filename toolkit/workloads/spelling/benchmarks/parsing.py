@@ -10,14 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from toolkit.errors import DataError, UserError
-from toolkit.workloads.spelling.benchmarks.lines import (
-    Labels,
-    check_count,
-    check_texts,
-    labels,
-    read_lines,
-    shortened,
-)
+from toolkit.system.output.few import shortened
+from toolkit.workloads.spelling.benchmarks.lines import Labels, check_count, check_texts, labels, read_lines
 from toolkit.workloads.spelling.data.texts.dictionary import RealWords
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
@@ -33,6 +27,7 @@ _Lines = Sequence[str]
 _Score = Callable[[_Lines, str, Advance], Figures]
 
 _LINES_AT_ONCE = 2000
+_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +142,8 @@ def _repair(
         for number, (text, line) in enumerate(zip(texts, lines, strict=True), start=1):
             if not differs_in_space(text, line):
                 raise DataError(
-                    f"{source}:{number}: found {shortened(line)!r}, expected the characters of the input "
-                    f"({shortened(text)!r}): only white space may differ"
+                    f"{source}:{number}: found {shortened(line, _SHOWN)!r}, expected the characters of the "
+                    f"input ({shortened(text, _SHOWN)!r}): only white space may differ"
                 )
         return lines
 

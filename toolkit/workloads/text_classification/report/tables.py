@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.report import formats
 from toolkit.report.blocks import Block, Figure, Numbers, Table, table
+from toolkit.system.output.few import shortened
 from toolkit.workloads.text_classification.metrics.declared import BY_NAME
 from toolkit.workloads.text_classification.report.class_values import (
     ClassReport,
@@ -154,7 +155,7 @@ def mistakes_table(view: View, found: Sequence[Mistake]) -> Table:
     rows = [
         [
             mistake.row_index,
-            _excerpt(mistake.text),
+            shortened(mistake.text, _EXCERPT_CHARACTERS),
             _label(mistake.target),
             _label(mistake.prediction),
             formats.share(mistake.confidence, 1),
@@ -165,10 +166,6 @@ def mistakes_table(view: View, found: Sequence[Mistake]) -> Table:
     head = ["row_index", "text", "true", "predicted", "confidence", "P(true)"]
     note = f"row_index: the column of artifacts/{view.name}_predictions.tsv, counted from 0"
     return table(f"Surest mistakes ({view.title})", head, rows, texts=4, prose=(1,), note=note)
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _EXCERPT_CHARACTERS else text[: _EXCERPT_CHARACTERS - 1] + "…"
 
 
 def _label(label: str) -> str:

@@ -12,6 +12,7 @@ from toolkit.analysis.prediction.predictor import RowFormat, UnfitRow
 from toolkit.config.schema import Evaluation, Experiment
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.few import shortened
 from toolkit.task import Ragged, lists_of
 from toolkit.training.numerics.rng import seeded
 from toolkit.workloads.custom.functions.new_model import new_model
@@ -54,7 +55,9 @@ class FunctionsPredictor:
         try:
             return own(row)
         except Exception as error:
-            raise UnfitRow(f"{self._describe(_SAMPLE, error)}, given {_short(row)}") from error
+            raise UnfitRow(
+                f"{self._describe(_SAMPLE, error)}, given {shortened(repr(row), _SHOWN)}"
+            ) from error
 
     def predict(
         self, model: nn.Module, samples: Sequence[Any], settings: Evaluation, device: torch.device
@@ -100,11 +103,6 @@ def _numbers(row: Any) -> torch.Tensor:
         except (TypeError, ValueError, OverflowError):
             pass
     raise UnfitRow(
-        f"found {_short(row)}, expected a number or a list of numbers. For other rows, define a function "
-        f"that makes a sample: {EXAMPLES[_SAMPLE]}"
+        f"found {shortened(repr(row), _SHOWN)}, expected a number or a list of numbers. "
+        f"For other rows, define a function that makes a sample: {EXAMPLES[_SAMPLE]}"
     )
-
-
-def _short(row: Any) -> str:
-    text = repr(row)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from toolkit.system.output.few import few
+from toolkit.system.output.few import few, shortened
 
 _NAMES_SHOWN = 8
-_CHARACTERS_SHOWN = 60
+_CHARACTERS_SHOWN = 61
 
 
 def short(text: str) -> str:
-    return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
+    return shortened(text, _CHARACTERS_SHOWN)
 
 
 def shown(names: Iterable[str]) -> str:

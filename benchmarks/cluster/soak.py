@@ -41,7 +41,7 @@ from tests.faults.story import (
 )
 from tests.toolkit.support.ranks import NO_ANSWER, Ended, Started, await_ranks
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
-from toolkit.checkpoint.store import verify
+from toolkit.checkpoint.verification import verify
 from toolkit.config import Experiment
 from toolkit.errors import CheckpointError
 from toolkit.files import read_json_lines

@@ -21,7 +21,8 @@ import torch.distributed as dist
 from torch import nn
 
 from toolkit.checkpoint.state import Progress, TrainState
-from toolkit.checkpoint.store import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.checkpoint.verification import Identity
 from toolkit.distributed.process_group import Group
 from toolkit.files import fsync_path
 from toolkit.run.events import note_event, save_events

@@ -24,8 +24,8 @@ from typing import Any
 from torch import nn
 
 from toolkit.checkpoint.finished import best_checkpoint, finished_result
-from toolkit.checkpoint.store import load_weights, verify
-from toolkit.checkpoint.verification import read_manifest
+from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_on_file, load_to_run, to_yaml
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment

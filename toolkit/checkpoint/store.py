@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.checkpoint.loading import has_finite_weights, load, load_weights
+from toolkit.checkpoint.loading import has_finite_weights, load
 from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
 from toolkit.checkpoint.select import Selection, select_checkpoint
@@ -35,8 +35,6 @@ from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import save_events
 from toolkit.run.failure.classes import disk_errno
 from toolkit.run.run_dir import RunDir
-
-__all__ = ["Checkpoints", "Identity", "load", "load_weights", "verify"]
 
 #: Seconds between two checks of the writer while training waits for it.
 _LOOK_S = 1.0

@@ -26,7 +26,7 @@ from tests.toolkit.support.checkpointing import (
     truncate,
 )
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.store import Identity, verify
+from toolkit.checkpoint.verification import Identity, verify
 from toolkit.errors import CheckpointError
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir

@@ -20,7 +20,7 @@ from tests.toolkit.support.checkpointing import (
     state_at,
 )
 from tests.toolkit.support.ranks import in_ranks
-from toolkit.checkpoint.store import verify
+from toolkit.checkpoint.verification import verify
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 

@@ -23,7 +23,8 @@ from tests.toolkit.support.checkpointing import (
 )
 from tests.toolkit.support.tiny import events
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.store import Checkpoints, verify
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.checkpoint.verification import verify
 from toolkit.checkpoint.writing.throttle import Throttle
 from toolkit.distributed.process_group import Group
 from toolkit.files import append_json_line

@@ -30,7 +30,7 @@ from tests.toolkit.support.ranks import in_ranks, run_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.store import verify
+from toolkit.checkpoint.verification import verify
 from toolkit.errors import CheckpointError
 from toolkit.reliability.fault_injection import SAVE_POINTS
 from toolkit.run.run_dir import RunDir

@@ -27,7 +27,7 @@ from tests.toolkit.support.checkpointing import (
 )
 from tests.toolkit.support.ranks import in_ranks, joined, run_ranks, worlds
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.store import Identity
+from toolkit.checkpoint.verification import Identity
 from toolkit.distributed.process_group import Group
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from toolkit.checkpoint.state import Progress, TrainState
-from toolkit.checkpoint.store import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.checkpoint.verification import Identity
 from toolkit.config.schema import Optimizer
 from toolkit.distributed.process_group import Group
 from toolkit.run.events import note_event

@@ -8,7 +8,8 @@ from dataclasses import replace
 import torch
 
 from toolkit.checkpoint.state import Progress, TrainState
-from toolkit.checkpoint.store import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.checkpoint.verification import Identity
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import epoch_steps

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.checkpoint.store import load_weights, verify
+from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.verification import verify
 from toolkit.data.prepared.results import Result, keeps_results, record_result
 from toolkit.errors import CheckpointError
 from toolkit.files import json_numbers, read_json_lines, write_json

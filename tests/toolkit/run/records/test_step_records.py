@@ -17,7 +17,7 @@ from tests.toolkit.support.ranks import run_ranks
 from tests.toolkit.support.tiny import STEPS_PER_EPOCH, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import Progress
-from toolkit.checkpoint.store import verify
+from toolkit.checkpoint.verification import verify
 from toolkit.config import Experiment
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json

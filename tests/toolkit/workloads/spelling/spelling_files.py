@@ -9,7 +9,8 @@ import torch
 
 from tests.toolkit.support.tiny import SIZES, of_tokens
 from toolkit.checkpoint.state import Progress, TrainState
-from toolkit.checkpoint.store import Checkpoints, Identity
+from toolkit.checkpoint.store import Checkpoints
+from toolkit.checkpoint.verification import Identity
 from toolkit.config import Experiment, load
 from toolkit.config.schema import Optimizer
 from toolkit.distributed.process_group import Group

@@ -50,14 +50,10 @@ def write_quickly(path: Path, data: bytes | str) -> None:
 
     Two flushes are the main cost of a file, and a sweep makes thousands of files. Raises OSError.
     """
-    temporary = _beside(path)
-    try:
-        with open(temporary, "wb", opener=_owner_writes) as stream:
-            stream.write(data.encode() if isinstance(data, str) else data)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    raw = data.encode() if isinstance(data, str) else data
+    renamed = _renamed_at_the_end(path, is_flushed=False)
+    with renamed as temporary, open(temporary, "wb", opener=_owner_writes) as stream:
+        stream.write(raw)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
@@ -96,7 +92,7 @@ def open_atomic(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _renamed_at_the_end(path: Path) -> Iterator[Path]:
+def _renamed_at_the_end(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
     temporary = _beside(path)
     if path.is_dir():
         # At once, not when all has been written, and with a name that the caller knows.
@@ -110,7 +106,8 @@ def _renamed_at_the_end(path: Path) -> Iterator[Path]:
             # A full disk: the writer knows only the descriptor.
             error.filename = str(path)
         raise
-    fsync_path(path.parent)
+    if is_flushed:
+        fsync_path(path.parent)
 
 
 def _owner_writes(path: str, flags: int) -> int:

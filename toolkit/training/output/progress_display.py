@@ -33,7 +33,9 @@ class Display:
         pass
 
     def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
-        pass
+        # A line must fit a terminal, so it shows only the first metrics, the main ones; the report has all.
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
+        self.message(f"epoch {epoch:5.2f}  {split:<10}  {shown}")
 
     def message(self, text: str) -> None:
         pass
@@ -70,9 +72,6 @@ class LogDisplay(Display):
             speed = metrics.get("train_samples_per_s", 0.0)
             facts = f"epoch {epoch:.2f}  loss {metrics['train_loss']:.4f}  {speed:.0f} samples/s"
             self.message(f"step {step}/{self._total}  {facts}")
-
-    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
-        self.message(_scores(split, epoch, metrics))
 
     def message(self, text: str) -> None:
         self._show(text)
@@ -119,20 +118,11 @@ class BarDisplay(Display):
             facts += f"  validation {value:.3f}"
         self._progress.update(self._task, completed=step, facts=facts)
 
-    def evaluation(self, split: str, epoch: float, metrics: Mapping[str, float]) -> None:
-        self.message(_scores(split, epoch, metrics))
-
     def message(self, text: str) -> None:
         self._show(text)
 
     def stop(self) -> None:
         self._progress.stop()
-
-
-def _scores(split: str, epoch: float, metrics: Mapping[str, float]) -> str:
-    # A line must fit a terminal, so it shows only the first metrics, the main ones; the report has all.
-    shown = "  ".join(f"{name} {value:.4f}" for name, value in list(metrics.items())[:_SHOWN])
-    return f"epoch {epoch:5.2f}  {split:<10}  {shown}"
 
 
 def is_on_terminal(console: Console) -> bool:

@@ -11,8 +11,8 @@ from toolkit.system.output.sanitize import number
 
 #: Key of the number of units (samples, words or tokens, as the task counts) behind a training line's means.
 COUNT = "count"
-#: Columns with the place and weight of a line, not with measurements.
-_PLACE = ("time", "step", "epoch", "split", COUNT)
+#: Keys of a line that tell its place; the others are measurements.
+PLACE = ("time", "step", "epoch", "split")
 #: Rounding may place an epoch's last step slightly beyond its end.
 _ROUNDING = 1e-6
 
@@ -101,6 +101,6 @@ def _epoch(line: Mapping[str, Any]) -> int:
 
 def _numbers(line: Mapping[str, Any]) -> dict[str, float]:
     """The measurements of a line; null stands for a value that was not finite."""
-    measured = {name: value for name, value in line.items() if name not in _PLACE}
+    measured = {name: value for name, value in line.items() if name not in (*PLACE, COUNT)}
     values = {name: math.nan if value is None else value for name, value in measured.items()}
     return {name: value for name, value in values.items() if isinstance(value, int | float)}

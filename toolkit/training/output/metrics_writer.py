@@ -13,14 +13,13 @@ from typing import Any
 
 from toolkit.distributed.step_sync import StepTotals
 from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_view
+from toolkit.run.records.epoch_metrics import PLACE
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
 
 _PROGRESS_EVERY_S = 2.0
-#: Keys of a line of metrics.jsonl that are not metrics.
-_HEAD = frozenset({"time", "step", "epoch", "split"})
 
 log = logging.getLogger("toolkit")
 
@@ -61,7 +60,7 @@ class MetricsWriter:
         evaluated = [line for line in kept if line["split"] == "validation"][-1:]
         scores = ((name, number(value)) for line in evaluated for name, value in line.items())
         self._metrics |= {
-            f"validation_{name}": value for name, value in scores if value is not None and name not in _HEAD
+            f"validation_{name}": value for name, value in scores if value is not None and name not in PLACE
         }
         if self._run.metrics.exists():
             self._kept = "".join(json.dumps(line) + "\n" for line in kept)

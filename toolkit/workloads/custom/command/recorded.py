@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.files import read_end, read_json, read_json_lines
+from toolkit.run.records.epoch_metrics import PLACE
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 
 #: Bytes at the end of metrics.jsonl that include its last line.
 _TAIL_BYTES = 1 << 16
-_NO_METRICS = frozenset({"time", "step", "epoch", "split"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def final(run: RunDir) -> dict[str, Any]:
             last = step if last is None else max(last, step)
             epoch = number(line.get("epoch")) or epoch
             # None replaces a value that is not finite.
-            numbers = {name: number(value) for name, value in line.items() if name not in _NO_METRICS}
+            numbers = {name: number(value) for name, value in line.items() if name not in PLACE}
             metrics.setdefault(split, {}).update(numbers)
     return {"step": last, "epoch": epoch, "metrics": metrics}
 

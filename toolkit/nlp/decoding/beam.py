@@ -28,12 +28,12 @@ class _Live:
     paths: list[tuple[int, ...]]
 
 
-def beam(model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float = 1.0) -> list[list[Found]]:
+def beam(model: LanguageModel, limits: Limits, *, width: int = 5) -> list[list[Found]]:
     """The best sequences of each input, at most `width`, the best first.
 
     Sequences that have ended keep their place in the beam. They are ranked by log-probability over
-    (tokens written)^alpha (Wu et al. 2016, section 7, without its constants); while they grow, those of an
-    input are equally long, so that their log-probabilities decide. Width 1 is greedy search.
+    tokens written (Wu et al. 2016, section 7, with alpha 1, without its constants); while they grow, those of
+    an input are equally long, so that their log-probabilities decide. Width 1 is greedy search.
     """
     ended: list[list[Found]] = [[] for _ in range(len(model))]
     if len(model) == 0:
@@ -53,12 +53,12 @@ def beam(model: LanguageModel, limits: Limits, *, width: int = 5, alpha: float =
         if not len(going):
             break
         prefixes = prefixes.take(parents[going])
-    return [ranked(each, alpha) for each in ended]
+    return [ranked(each) for each in ended]
 
 
-def ranked(found: Iterable[Found], alpha: float) -> list[Found]:
-    """The sequences by log-probability over length^alpha, the best first."""
-    return sorted(found, key=lambda each: -each.log_probability / max(each.written, 1) ** alpha)
+def ranked(found: Iterable[Found]) -> list[Found]:
+    """The sequences by log-probability over tokens written, the best first."""
+    return sorted(found, key=lambda each: -each.log_probability / max(each.written, 1))
 
 
 def _extend(

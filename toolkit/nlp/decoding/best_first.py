@@ -89,7 +89,7 @@ class _Search:
         complete = [each for each in self._open if each.complete]
         if complete:
             return min(complete).found()
-        return ranked((each.found() for each in self._open), 1.0)[0]
+        return ranked(each.found() for each in self._open)[0]
 
 
 def _after(model: LanguageModel, going: Sequence[tuple[int, _Hypothesis]], begin: int) -> torch.Tensor:

@@ -12,7 +12,9 @@ _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 
 #: Escape sequences of a terminal (ECMA-48): those that begin with ESC [, such as colours; strings, such as a
 #: title or a link; short ones, such as ESC ( B, with which `tput sgr0` begins.
-_ORDERS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])")
+_ORDERS = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
+)
 
 #: A larger number is no step, time or loss, and its square may overflow a float.
 _MOST = 1e30
@@ -45,10 +47,15 @@ def clean(value: Any) -> Any:
     return value
 
 
+def without_orders(text: str) -> str:
+    """Return output of a program without colours and other escape sequences."""
+    return _ORDERS.sub("", text)
+
+
 def log_line(raw: bytes) -> str:
     """Return a line of a log for a terminal, without its end; of a line with carriage returns, the last part.
 
     Escape sequences are removed, and other control characters are replaced by visible symbols.
     """
-    text = _ORDERS.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
+    text = without_orders(raw.decode("utf-8", "replace")).rstrip("\r\n")
     return str(clean(text.rpartition("\r")[2]))

@@ -101,6 +101,18 @@ def test_traceback_after_an_unfinished_progress_bar_is_found() -> None:
     assert "no traceback" not in found["advice"]
 
 
+def test_colours_of_a_traceback_hide_neither_class_nor_message() -> None:
+    plain = f"{_TRACE}torch.OutOfMemoryError: CUDA out of memory\n"
+    coloured = plain.replace("torch.OutOfMemoryError", "\x1b[1;35mtorch.OutOfMemoryError\x1b[0m")
+    found, expected = record(coloured), record(plain)
+    for key in ("class", "message", "traceback"):
+        assert found[key] == expected[key]
+
+
+def test_title_without_an_end_hides_no_lines() -> None:
+    assert record(f"\x1b]0;title\n{_TRACE}ValueError: bad\n\x07")["message"].endswith("ValueError: bad")
+
+
 def test_last_error_of_chained_exceptions_decides_the_class() -> None:
     middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = record(_TRACE + "OSError: Broken pipe\n" + middle + _TRACE + "KeyError: 'lr'\n")

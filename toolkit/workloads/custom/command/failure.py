@@ -24,6 +24,7 @@ from toolkit.run.failure.classes import (
 )
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
+from toolkit.system.output.sanitize import without_orders
 from toolkit.system.world import World
 
 _SHOWN_LINES = 30
@@ -67,7 +68,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output   the end of its output
     step     the last step that it has logged; None if it logs none
     """
-    output = _PREFIX.sub("", output.replace("\r", "\n"))
+    output = _PREFIX.sub("", without_orders(output).replace("\r", "\n"))
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = _ending(code) + (f": {shown}" if shown else "")

@@ -12,6 +12,7 @@ import pytest
 
 from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.checkpoint import verification
+from toolkit.checkpoint.checksums import check_file
 from toolkit.config import load_resolved
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
@@ -69,11 +70,10 @@ def test_each_file_of_the_checkpoint_is_verified_once(
     of_words: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: Counter[str] = Counter()
-    check = verification.check_file
 
     def noted(file: Path, *arguments: Any) -> Any:
         found[file.name] += 1
-        return check(file, *arguments)
+        return check_file(file, *arguments)
 
     monkeypatch.setattr(verification, "check_file", noted)
     list(predict_rows(of_words, TEXTS))

@@ -57,7 +57,11 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
         ("OSError: [Errno 116] Stale file handle: '/data/a'\n", "io", "'/data/a'"),
         ("OSError: [Errno 5] Input/output error\n", "io", "Input/output"),
         ("TimeoutError: [Errno 110] Connection timed out\n", "io", "timed out"),
-        ("OSError: [Errno 98] Address already in use\n", "address_in_use", "[Errno 98]"),
+        ("OSError: [Errno 12] Cannot allocate memory\n", "out_of_memory", "[Errno 12]"),
+        # These do not pass by themselves.
+        ("OSError: [Errno 98] Address already in use\n", "exception", "[Errno 98]"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused\n", "exception", "[Errno 111]"),
+        ("OSError: [Errno 30] Read-only file system: '/data/a'\n", "exception", "'/data/a'"),
         (
             "torch.distributed.DistNetworkError: The server socket has failed to listen. port: 2, "
             "code: -98, name: EADDRINUSE, message: address already in use\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -20,7 +21,6 @@ from toolkit.run.failure.classes import (
     PEER_LOST,
     PORT_WORDS,
     class_by_words,
-    describe,
 )
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
@@ -37,6 +37,13 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, at the beginning of its message.
 _ERRNO = re.compile(r"[\w.]+: \[Errno (\d+)\] ")
+#: Others do not pass by themselves, such as a server that refuses, or a file system that is read-only.
+_CLASSES_BY_ERRNO = {
+    **dict.fromkeys((errno.ESTALE, errno.EIO, errno.EREMOTEIO, errno.ETIMEDOUT), IO),
+    errno.ENOMEM: OUT_OF_MEMORY,
+}
+#: In the error of torch's store about its port, which `stk` chooses. A port of the program's own stays taken.
+_STORE = "server socket"
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
 #: The end of torch's error about a worker of a DataLoader. The error before it may say why.
@@ -126,11 +133,10 @@ def _class_of(package: str, name: str, message: str) -> str:
         return _OWN_CLASSES[name]
     if (by_words := class_by_words(message)) is not None:
         return by_words[0]
-    if any(word in line for word in PORT_WORDS):
+    if _STORE in line and any(word in line for word in PORT_WORDS):
         return ADDRESS_IN_USE
-    if (found := _ERRNO.match(line)) is not None:
-        return describe(OSError(int(found[1]), ""))[0]
-    return _CLASSES.get(name, "exception")
+    by_errno = _CLASSES_BY_ERRNO.get(int(found[1])) if (found := _ERRNO.match(line)) else None
+    return by_errno or _CLASSES.get(name, "exception")
 
 
 def _class_of_checkpoint(line: str) -> str:

@@ -14,6 +14,7 @@ from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.script import ranks
 
 _TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\n'
+_TORCHRUN = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\n"
 
 
 def record(output: str, code: int = 1) -> dict[str, Any]:
@@ -123,8 +124,9 @@ def test_last_error_of_chained_exceptions_decides_the_class() -> None:
     assert (found["class"], found["message"].endswith("KeyError: 'lr'")) == ("exception", True)
 
 
-def test_killed_worker_of_a_data_loader_decides_the_class_while_its_batch_is_awaited() -> None:
-    found = record("".join(traceback.format_exception(error_of_killed_worker())))
+@pytest.mark.parametrize("launcher", ["", _TORCHRUN])
+def test_killed_worker_of_a_data_loader_decides_the_class_while_its_batch_is_awaited(launcher: str) -> None:
+    found = record("".join(traceback.format_exception(error_of_killed_worker())) + launcher)
     assert (found["class"], "is killed by signal" in found["message"]) == ("oom_killed", True)
 
 
@@ -143,11 +145,21 @@ def test_exception_group_is_shown_instead_of_its_members() -> None:
     assert "no traceback" not in found["advice"]
 
 
-def test_failure_of_torchrun_is_that_of_its_failed_process() -> None:
-    torchrun = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\n"
-    lost = "".join(f"[rank1]: {line}\n" for line in (_TRACE + "RuntimeError: Broken pipe").splitlines())
-    found = record(_TRACE + "ValueError: labels\n" + lost + torchrun)
+@pytest.mark.parametrize("consequence", ["Broken pipe", "ncclSystemError: System call"])
+def test_failure_of_torchrun_is_that_of_its_failed_process(consequence: str) -> None:
+    lost = "".join(f"[rank1]: {line}\n" for line in (_TRACE + f"RuntimeError: {consequence}").splitlines())
+    found = record(_TRACE + "ValueError: labels\n" + lost + _TORCHRUN)
     assert (found["class"], found["message"].endswith("ValueError: labels")) == ("exception", True)
+
+
+@pytest.mark.parametrize("steps", [3, 99])
+@pytest.mark.parametrize("end", [_TRACE + "ValueError: bad label\n", "no labels are left\n"])
+def test_error_handled_in_a_process_of_torchrun_does_not_decide_the_class(steps: int, end: str) -> None:
+    handled = _TRACE + "TimeoutError: [Errno 110] Connection timed out\n"
+    found = record(handled + "a step\n" * steps + end + _TORCHRUN)
+    # Without a traceback after it, an error just before the end may be the cause.
+    is_cause = steps == 3 and "bad label" not in end
+    assert found["class"] == ("io" if is_cause else "exception")
 
 
 def test_error_handled_long_before_does_not_decide_the_class() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.run.failure.classes import (
     ADDRESS_IN_USE,
+    COMMUNICATION,
     IO,
     IO_ERRORS,
     KILLED,
@@ -46,6 +47,8 @@ _CLASSES_BY_ERRNO = {
 _STORE = "server socket"
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
+#: Classes of what a process reports about another one that has failed.
+_OF_PEERS = frozenset({PEER_LOST, COMMUNICATION})
 #: The end of torch's error about a worker of a DataLoader. The error before it may say why.
 _WORKER_GONE = "exited unexpectedly"
 #: Lines of a message, or at the end of output without a traceback, that may show the class.
@@ -100,17 +103,12 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
 def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     """The failure class, and the line that shows it."""
     parts = [] if code < 0 else _TRACEBACK.split(text)[1:]
-    raised = [each for each in map(_raised, parts) if each is not None]
+    every = [each for each in map(_raised, parts) if each is not None]
     # An exception followed by many lines was handled.
-    if raised and raised[-1].lines_below <= _SHOWN_LINES:
-        last = raised[-1]
-        if last.name in _OF_LAUNCHERS:
-            # With several processes the first cause counts, not the errors of the others about a lost peer.
-            own = [each for each in raised if each.name not in _OF_LAUNCHERS] or [last]
-            last = next((each for each in own if each.kind != PEER_LOST), own[0])
-        elif _WORKER_GONE in last.line and len(raised) > 1 and raised[-2].kind == OOM_KILLED:
-            last = raised[-2]
-        return last.kind, last.line
+    raised = [each for each in every if each.lines_below <= _SHOWN_LINES]
+    if raised and raised[-1] is every[-1]:
+        cause = _cause(raised)
+        return cause.kind, cause.line
     # An abort outside of Python may print its cause long before the end of the output.
     searched = lines if _signal(code) == signal.SIGABRT else lines[-_LAST_LINES:]
     if (by_words := class_by_words("\n".join(searched))) is not None:
@@ -167,6 +165,16 @@ def _raised(text: str) -> _Raised | None:
     kind = _class_of(package, name, "\n".join(message[:_MESSAGE_LINES]))
     line = f"{name}: {said}" if said else name
     return _Raised(name=name, kind=kind, line=line, lines_below=len(message))
+
+
+def _cause(raised: list[_Raised]) -> _Raised:
+    """Return the exception that says why the program failed: the last one in most cases."""
+    if raised[-1].name in _OF_LAUNCHERS:
+        own = [each for each in raised if each.name not in _OF_LAUNCHERS] or raised
+        # With several processes the cause counts, not the errors of the others about a lost peer.
+        raised = [each for each in own if each.kind not in _OF_PEERS] or own[:1]
+    is_of_worker = _WORKER_GONE in raised[-1].line and len(raised) > 1 and raised[-2].kind == OOM_KILLED
+    return raised[-2 if is_of_worker else -1]
 
 
 def _signal(code: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import traceback
 from typing import Any
 
@@ -92,12 +94,45 @@ def test_only_errors_of_the_toolkit_are_wrong_input(package: str, kind: str) -> 
     assert record(f"{_TRACE}{package}DataError: No numeric types to aggregate\n")["class"] == kind
 
 
-def test_save_that_failed_on_another_rank_does_not_decide_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of that rank does, also if its record comes second."""
-    monkeypatch.setattr(ranks, "largest", lambda *values: [1.0])
-    with pytest.raises(CheckpointError) as raised:
-        ranks.SharedError("run.checkpoint(3) failed").raise_together()
-    assert record("".join(traceback.format_exception(raised.value)))["class"] == "peer_lost"
+def errors_of_two_ranks(patch: pytest.MonkeyPatch, number: int | None) -> list[str]:
+    """What two ranks print if the save of the first one fails."""
+    sent: list[float] = []
+
+    def largest(own: float) -> list[float]:
+        sent.append(own)
+        return [max(sent)]
+
+    patch.setattr(ranks, "largest", largest)
+    failed, other = (ranks.SharedError("run.checkpoint(3) failed") for _ in range(2))
+    with failed:
+        raise OSError("no disk") if number is None else OSError(number, os.strerror(number), "/run")
+    printed = []
+    for each in (failed, other):
+        with pytest.raises(CheckpointError) as raised:
+            each.raise_together()
+        printed.append("".join(traceback.format_exception(raised.value)))
+    return printed
+
+
+@pytest.mark.parametrize("launcher", ["", _TORCHRUN])
+@pytest.mark.parametrize("other_is_first", [True, False])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, None])
+def test_save_that_fails_for_good_on_one_rank_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, number: int | None, other_is_first: bool, launcher: str
+) -> None:
+    """Each rank and each host records the class, and the others may be the first."""
+    failed, other = errors_of_two_ranks(monkeypatch, number)
+    output = (other + failed if other_is_first else failed + other) + launcher
+    for printed in (failed, other, output):
+        assert record(printed)["class"] == "checkpoint"
+
+
+def test_save_that_fails_on_one_rank_for_now_is_recorded_as_that_of_this_rank(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if its record comes second."""
+    classes = [record(each)["class"] for each in errors_of_two_ranks(monkeypatch, errno.EIO)]
+    assert classes == ["io", "peer_lost"]
 
 
 def test_traceback_after_an_unfinished_progress_bar_is_found() -> None:

@@ -64,7 +64,7 @@ _CLASSES = {
 #: Of the package toolkit, raised by calls of a script to it. Other libraries have errors of these names.
 _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
-_ELSEWHERE = "an error on another rank"
+_ELSEWHERE = " on another rank; "
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
@@ -139,11 +139,10 @@ def _class_of(package: str, name: str, message: str) -> str:
 
 def _class_of_checkpoint(line: str) -> str:
     """The failure class of a CheckpointError of the toolkit."""
-    if _ELSEWHERE in line:
-        return PEER_LOST
     # The next attempt would find a full disk, too.
-    is_of_io = any(os.strerror(each) in line for each in IO_ERRORS - NO_ROOM)
-    return IO if is_of_io else "checkpoint"
+    if not any(os.strerror(each) in line for each in IO_ERRORS - NO_ROOM):
+        return "checkpoint"
+    return PEER_LOST if _ELSEWHERE in line else IO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +167,7 @@ def _raised(text: str) -> _Raised | None:
 
 
 def _cause(raised: list[_Raised]) -> _Raised:
-    """Return the exception that says why the program failed: the last one in most cases."""
+    """Return the exception that says why the program failed. In most cases it is the last one."""
     if raised[-1].name in _OF_LAUNCHERS:
         own = [each for each in raised if each.name not in _OF_LAUNCHERS] or raised
         # With several processes the cause counts, not the errors of the others about a lost peer.

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
+from toolkit.run.failure.classes import disk_errno
 
 
 def group() -> Any:
@@ -78,8 +79,8 @@ def _gpu(torch: Any, distributed: Any) -> int:
 
 #: Seconds between two meetings of the ranks while rank 0 works.
 _MEET_EVERY_S = 1.0
-#: Errors that a rank reports to the others, by number, in increasing priority.
-_ERRORS = (None, CheckpointError, UserError)
+#: What a rank reports to the others in place of an errno; 0 for no error. The largest number counts.
+_UNKNOWN, _USER = 1 << 16, 1 << 17
 
 
 class SharedError:
@@ -118,10 +119,20 @@ class SharedError:
                 task.result()
 
     def raise_together(self) -> None:
-        """Raise CheckpointError or UserError if any rank has one. Collective."""
-        own = next((code for code, kind in enumerate(_ERRORS) if kind and isinstance(self._own, kind)), 0)
-        code = int(largest(own)[0])
+        """Raise CheckpointError or UserError if any rank has one. Collective.
+
+        All ranks name the errno of the disk, because it decides whether the run starts again.
+        """
+        number = int(largest(self._number())[0])
         if self._own is not None:
             raise self._own
-        if (kind := _ERRORS[code]) is not None:
-            raise kind(f"{self._what}: an error on another rank; see its log")
+        if number == _USER:
+            raise UserError(f"{self._what}: an error on another rank; see its log")
+        if number:
+            what = "an error" if number == _UNKNOWN else os.strerror(number)
+            raise CheckpointError(f"{self._what}: {what} on another rank; see its log")
+
+    def _number(self) -> int:
+        if self._own is None:
+            return 0
+        return _USER if isinstance(self._own, UserError) else disk_errno(self._own) or _UNKNOWN

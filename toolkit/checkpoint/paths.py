@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,12 +175,10 @@ def prune(
             remove(run.checkpoint(step), nonce, at)
 
 
-def clear_leftovers(run: RunDir, spared: Collection[str] = ()) -> None:
+def clear_leftovers(run: RunDir) -> None:
     """Delete half written and half deleted folders of earlier attempts, and old damaged checkpoints.
 
     A checkpoint that was put aside gets its name back if its replacement was never finished.
-
-    spared  second arguments of `temporary_name` whose half written and half deleted folders stay
     """
     if run.checkpoints.is_dir():
         for replaced in run.checkpoints.glob(f".step_*{REPLACED}"):
@@ -188,5 +186,4 @@ def clear_leftovers(run: RunDir, spared: Collection[str] = ()) -> None:
         aside = sorted(run.checkpoints.glob(".step_*.damaged.*"), key=lambda folder: folder.suffix)
         half = [*run.checkpoints.glob(".step_*.tmp"), *run.checkpoints.glob(".step_*.trash")]
         for leftover in [*half, *aside[:-_KEPT_ASIDE]]:
-            if not any(f".{name}." in leftover.name for name in spared):
-                shutil.rmtree(leftover, ignore_errors=True)
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -9,14 +9,13 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolkit.checkpoint.checksums import VERSION, check_file, may_pass
 from toolkit.checkpoint.paths import (
-    clear_leftovers,
     give_name,
     keep_damaged,
     link,
@@ -48,16 +47,13 @@ def verify(folder: Path) -> None:
         raise CheckpointError(f"{path} {what}") from error
 
 
-def newest_good(run: RunDir, spared: Collection[str] = ()) -> int | None:
+def newest_good(run: RunDir) -> int | None:
     """Return the step of the newest checkpoint that verifies; None without checkpoints. Rank 0 calls it.
 
     Damaged newer checkpoints are set aside; log and events name them with the reason. Raises CheckpointError
     if all are damaged: starting over silently would discard the work. Raises it also if one cannot be read
     now, but perhaps later.
-
-    spared  as in `clear_leftovers`
     """
-    clear_leftovers(run, spared)
     damaged: list[int] = []
     for step in reversed(run.checkpoint_steps()):
         try:

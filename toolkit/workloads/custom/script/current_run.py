@@ -209,7 +209,8 @@ class CurrentRun:
     def _begin(self, step: int) -> Path:
         """Make the temporary folder. Collective."""
         run, error = self._place.run, SharedError(f"run.checkpoint({step}) cannot begin")
-        folder = temporary_name(run.checkpoint(step), self._place.saving, "tmp")
+        folder = temporary_name(run.checkpoint(step), f"start_{self._place.attempt}", "tmp")
+        self._place.take_checkpoints()
         lowest, highest = largest(-step, step)
         with error:
             if -lowest != highest:

@@ -14,6 +14,9 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 #: Subfolder of the experiments folder for scripts that were started without `stk`.
 _ALONE = "alone"
 
+#: The variable that tells the processes that a script starts that it has the checkpoints.
+_TAKEN = "STK_CHECKPOINTS_TAKEN"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -48,14 +51,19 @@ class Place:
         return self.attempt > 0
 
     @property
-    def saving(self) -> str:
-        """A part of the names of the folders that this attempt is writing."""
-        return f"start_{self.attempt}"
-
-    @property
     def start(self) -> str:
         """A name for this attempt: the same on all ranks, and unique."""
         return f"{self.nonce}.{self.attempt}.{self.restart}"
+
+    def take_checkpoints(self) -> bool:
+        """Take the checkpoints for this process; False if a process that has started it has them.
+
+        As that of a training, which starts another process to evaluate a checkpoint, and may be saving.
+        """
+        here = f"{self.start} {self.run.path} "
+        if not os.environ.get(_TAKEN, "").startswith(here):
+            os.environ[_TAKEN] = f"{here}{os.getpid()}"
+        return os.environ[_TAKEN] == f"{here}{os.getpid()}"
 
 
 def find_place(environ: Mapping[str, str] = os.environ) -> Place:

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from toolkit.checkpoint.paths import clear_leftovers
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import create_once, read_json, write_json
 from toolkit.run.run_dir import MANIFEST
@@ -98,12 +99,10 @@ class Newest:
 
 
 def _answer(place: Place) -> dict[str, Any]:
-    # This may be a child process of a training that is saving just now. When torchrun has started the
-    # processes again, such folders of this attempt are left over.
-    may_be_child = place.is_in_run and place.restart == 0
-    spared = (place.saving, place.nonce) if may_be_child else ()
     try:
-        if (step := newest_good(place.run, spared)) is not None:
+        if place.take_checkpoints():
+            clear_leftovers(place.run)
+        if (step := newest_good(place.run)) is not None:
             _warn_of_other_size(place, step)
         return {"step": step}
     except CheckpointError as error:

@@ -90,24 +90,37 @@ subprocess.run([sys.executable, "-c", blocked], preexec_fn=lambda: None, check=T
 
 #: A child process asks for the newest checkpoint, as to evaluate it, while its parent writes another one.
 EVALUATES = """
-import subprocess, sys
+import multiprocessing, sys
 import stk
-run = stk.current_run()
-ask = "import stk; print(stk.current_run().latest_checkpoint().name)"
-with run.checkpoint(1) as folder:
-    (folder / "state").touch()
-with run.checkpoint(2) as folder:
-    (folder / "state").touch()
-    subprocess.run([sys.executable, "-c", ask], check=True)
-    (folder / "more").touch()
+
+
+def ask():
+    print(stk.current_run().latest_checkpoint().name)
+
+
+if __name__ == "__main__":
+    run = stk.current_run()
+    with run.checkpoint(1) as folder:
+        (folder / "state").touch()
+    with run.checkpoint(2) as folder:
+        (folder / "state").touch()
+        child = multiprocessing.get_context(sys.argv[1]).Process(target=ask)
+        child.start()
+        child.join()
+        (folder / "more").touch()
 """
 
 
 def in_a_run(folder: Path, code: str) -> str:
     """Execute code as a script of a run does; return its output."""
     places = {"STK_RUN_DIR": str(folder), "STK_ATTEMPT": "1", "STK_STOP_FILE": str(folder / "stop")}
+    return executed(folder, code, places)
+
+
+def executed(folder: Path, code: str, places: dict[str, str], *arguments: str) -> str:
+    """Execute code as a script with these variables and arguments; return its output."""
     (folder / "script.py").write_text(code)
-    command = [sys.executable, str(folder / "script.py")]
+    command = [sys.executable, str(folder / "script.py"), *arguments]
     done = subprocess.run(command, env=os.environ | places, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
@@ -130,9 +143,16 @@ def test_started_program_has_no_blocked_signals(tmp_path: Path) -> None:
     assert in_a_run(tmp_path, EXECUTES).strip() == "set()"
 
 
-def test_process_that_reads_a_checkpoint_leaves_the_one_that_is_being_written(tmp_path: Path) -> None:
-    assert in_a_run(tmp_path, EVALUATES) == "step_00000001\n"
-    assert RunDir(tmp_path).checkpoint_steps() == [1, 2]
+@pytest.mark.parametrize("is_in_run", [True, False])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_process_that_reads_a_checkpoint_leaves_the_one_that_is_being_written(
+    tmp_path: Path, method: str, is_in_run: bool
+) -> None:
+    run = tmp_path if is_in_run else tmp_path / "alone" / "script"
+    places = {"STK_RUN_DIR": str(run), "STK_ATTEMPT": "1", "STK_STOP_FILE": str(run / "stop")}
+    alone = {"STK_EXPERIMENT_DIR": str(tmp_path)}
+    assert executed(tmp_path, EVALUATES, places if is_in_run else alone, method) == "step_00000001\n"
+    assert RunDir(run).checkpoint_steps() == [1, 2]
 
 
 def test_pool_of_a_fork_server_ends(tmp_path: Path) -> None:

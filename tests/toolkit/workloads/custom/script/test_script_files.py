@@ -11,6 +11,7 @@ import subprocess
 import sys
 import traceback
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -275,25 +276,31 @@ def test_incomplete_checkpoint_of_a_killed_start_is_removed(run: RunDir) -> None
 
 
 @pytest.mark.parametrize(
-    "name, restart, is_kept",
+    "changed, process, is_kept",
     [
-        ("start_2.tmp", 0, True),
-        ("7.0.0.trash", 0, True),
-        # Those of an earlier attempt, and of processes that torchrun has replaced.
-        ("start_1.tmp", 0, False),
-        ("start_12.tmp", 0, False),
-        ("6.0.0.trash", 0, False),
-        ("start_2.tmp", 1, False),
+        ({}, 2, True),
+        # The same process, another attempt, and processes that torchrun has started again.
+        ({}, 1, False),
+        ({"attempt": 3, "nonce": "8.0.0"}, 2, False),
+        ({"restart": 1}, 2, False),
     ],
 )
-def test_folders_that_this_attempt_writes_or_deletes_are_left_to_it(
-    run: RunDir, name: str, restart: int, is_kept: bool
+def test_folders_of_a_save_are_left_to_the_script_that_has_started_this_process(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], process: int, is_kept: bool
 ) -> None:
-    half = run.checkpoints / f".step_00000002.{name}"
-    half.mkdir(parents=True)
-    place = Place(run=run, rank=0, size=1, attempt=2, nonce="7.0.0", restart=restart)
-    assert resuming.Newest(place).step() is None
-    assert half.exists() == is_kept
+    monkeypatch.delenv("STK_CHECKPOINTS_TAKEN", raising=False)
+    place = Place(run=run, rank=0, size=1, attempt=2, nonce="7.0.0")
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    assert place.take_checkpoints()
+    folders = [
+        run.checkpoints / f".step_00000002.{end}" for end in ("start_2.tmp", "7.0.0.trash", "replaced")
+    ]
+    for each in folders:
+        each.mkdir(parents=True)
+    run.checkpoint(2).mkdir()
+    monkeypatch.setattr("os.getpid", lambda: process)
+    resuming._answer(replace(place, **changed))
+    assert [each.exists() for each in folders] == [is_kept] * 3
 
 
 @pytest.mark.parametrize("step", [-1, 100_000_000, 1.5])

@@ -32,7 +32,7 @@ def _listed(folder: Path) -> list[Path]:
     """The entries of a folder; none if it does not exist."""
     try:
         return [folder / name for name in os.listdir(folder)]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -226,9 +226,8 @@ class RunDir(ReportFiles):
 
     def checkpoint_steps(self) -> list[int]:
         """Steps of the existing checkpoints, oldest first. They are not verified."""
-        if not self.checkpoints.is_dir():
-            return []
-        found = (_STEP.fullmatch(entry.name) for entry in self.checkpoints.iterdir())
+        # `Path.is_dir` would hide an error of a network file system, and the run would start over.
+        found = (_STEP.fullmatch(entry.name) for entry in _listed(self.checkpoints))
         return sorted(int(match[1]) for match in found if match)
 
     def checkpoint_leftovers(self) -> list[Path]:

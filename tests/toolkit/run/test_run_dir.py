@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,21 @@ def test_folders_with_similar_names_are_not_checkpoints(run: RunDir) -> None:
     for name in (".step_00000001.tmp", "step_1", "step_00000002.old", "best", ".step_00000003.damaged.5"):
         (run.checkpoints / name).mkdir(parents=True)
     assert run.checkpoint_steps() == []
+
+
+def test_checkpoints_that_cannot_be_listed_now_do_not_count_as_none(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a network file system whose server has been started again. The run would start over."""
+
+    def fail(path: Path) -> list[str]:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+
+    monkeypatch.setattr(os, "listdir", fail)
+    # As on Python 3.14.
+    monkeypatch.setattr(Path, "is_dir", lambda path: False)
+    with pytest.raises(OSError, match="Stale"):
+        run.checkpoint_steps()
 
 
 def test_run_is_found_by_any_file_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

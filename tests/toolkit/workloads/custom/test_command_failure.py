@@ -187,6 +187,11 @@ def test_failure_of_torchrun_is_that_of_its_failed_process(consequence: str) -> 
     assert (found["class"], found["message"].endswith("ValueError: labels")) == ("exception", True)
 
 
+def test_list_of_failed_processes_by_torchrun_does_not_hide_their_error() -> None:
+    found = record(_TRACE + "ModuleNotFoundError: No module named 'a'\n" + _TORCHRUN + "  exitcode: 1\n" * 56)
+    assert (found["class"], found["message"].endswith("'a'")) == ("import", True)
+
+
 @pytest.mark.parametrize("steps", [3, 99])
 @pytest.mark.parametrize("end", [_TRACE + "ValueError: bad label\n", "no labels are left\n"])
 def test_error_handled_in_a_process_of_torchrun_does_not_decide_the_class(steps: int, end: str) -> None:

@@ -38,7 +38,8 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, at the beginning of its message.
 _ERRNO = re.compile(r"[\w.]+: \[Errno (\d+)\] ")
-#: Others do not pass by themselves, such as a server that refuses, or a file system that is read-only.
+#: Errors of a disk or network that may pass, and lack of memory. A refused connection and a read-only file
+#: system do not pass by themselves.
 _CLASSES_BY_ERRNO = {
     **dict.fromkeys((errno.ESTALE, errno.EIO, errno.EREMOTEIO, errno.ETIMEDOUT), IO),
     errno.ENOMEM: OUT_OF_MEMORY,
@@ -46,7 +47,8 @@ _CLASSES_BY_ERRNO = {
 #: In the error of torch's store about its port, which `stk` chooses. A port of the program's own stays taken.
 _STORE = "server socket"
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
-_OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError"})
+_TORCHRUN = "ChildFailedError"
+_OF_LAUNCHERS = frozenset({_TORCHRUN, "CalledProcessError"})
 #: Classes of what a process reports about another one that has failed.
 _OF_PEERS = frozenset({PEER_LOST, COMMUNICATION})
 #: The end of torch's error about a worker of a DataLoader. The error before it may say why.
@@ -104,8 +106,8 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     """The failure class, and the line that shows it."""
     parts = [] if code < 0 else _TRACEBACK.split(text)[1:]
     every = [each for each in map(_raised, parts) if each is not None]
-    # An exception followed by many lines was handled.
-    raised = [each for each in every if each.lines_below <= _SHOWN_LINES]
+    # An exception followed by many lines was handled. That of torchrun has seven lines for each process.
+    raised = [each for each in every if each.lines_below <= _SHOWN_LINES or each.name == _TORCHRUN]
     if raised and raised[-1] is every[-1]:
         cause = _cause(raised)
         return cause.kind, cause.line

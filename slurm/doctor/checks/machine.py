@@ -37,7 +37,7 @@ def _computer(facts: Facts) -> Iterator[Finding]:
         return
     cpus, memory = facts["cpus"], facts["memory"]
     usable, online = cpus["usable"], cpus["online"]
-    shown = counted(usable, "processor") if usable == online else f"{usable} of {online} processors"
+    shown = counted(usable, "processor") if usable == online else f"{usable:,} of {online:,} processors"
     if cpus["quota"] is not None and cpus["quota"] < usable:
         shown += f", time of {cpus['quota']:g} (control group)"
     yield Finding(OK, f"{shown} to use" + (f" ({cpus['model']})" if cpus["model"] else ""))

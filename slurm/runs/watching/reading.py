@@ -27,6 +27,8 @@ from toolkit.system.output.sanitize import log_line
 RANKS, ATTEMPTS, LOG_LINES = 64, 5, 60
 #: Largest number of characters of a line of the log.
 _LINE = 500
+#: Pictures of the bell and of backspaces: programs that draw in a line send many of them.
+_DRAWING = dict.fromkeys(map(ord, "␇␈"))
 
 Record = Mapping[str, Any]
 T = TypeVar("T")
@@ -140,7 +142,7 @@ class RunReader:
     def _log(self, nonce: str) -> Iterable[str]:
         path = self._run.log(nonce, 0)
         for line in last_lines(path, LOG_LINES):
-            yield _one_line(log_line(line)[:_LINE])
+            yield _one_line(log_line(line).translate(_DRAWING)[:_LINE])
 
 
 def _read(read: Callable[..., list[T]], *what: Any) -> list[T]:

@@ -90,8 +90,10 @@ def plan_tokens(
     return EpochPlan(order=order, offsets=offsets, micro_batches=micro_batches)
 
 
-def plan_evaluation_tokens(lengths: Lengths, budget: int) -> EpochPlan:
+def plan_evaluation_tokens(lengths: Lengths, budget: int, most: int | None = None) -> EpochPlan:
     """Plan an evaluation: batches of at most `budget` padded tokens in order of length, every sample once.
+
+    most   largest number of samples in a batch; None for any
 
     A longer sample forms a separate batch, because no sample may be left out. Step s is the whole
     batch s (one micro-batch), as in `plan_evaluation`.
@@ -100,7 +102,8 @@ def plan_evaluation_tokens(lengths: Lengths, budget: int) -> EpochPlan:
     bounds = [len(order)]
     while bounds[-1] > 0:
         longest = max(int(lengths[order[bounds[-1] - 1]]), 1)
-        bounds.append(max(bounds[-1] - max(budget // longest, 1), 0))
+        samples = min(budget // longest, most or len(order))
+        bounds.append(max(bounds[-1] - max(samples, 1), 0))
     return EpochPlan(order=order, offsets=np.array(bounds[::-1], dtype=np.int64), micro_batches=1)
 
 

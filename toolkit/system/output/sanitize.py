@@ -13,7 +13,7 @@ _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 #: Escape sequences of a terminal (ECMA-48): those that begin with ESC [, such as colours; strings, such as a
 #: title or a link; short ones, such as ESC ( B, with which `tput sgr0` begins.
 _ORDERS = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_k][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-jl-~])"
 )
 
 #: A larger number is no step, time or loss, and its square may overflow a float.

@@ -22,6 +22,7 @@ from toolkit.system.output.sanitize import log_line
         (b"\x1b7saved\x1b8 \x1b=keys\x1b>\n", "saved keys"),
         (b"\x1b]0;title\x07text\n", "text"),
         (b"\x1b]8;;http://a.b\x1b\\link\x1b]8;;\x1b\\\n", "link"),
+        (b"\x1bktitle\x1b\\text\n", "text"),
         (b"\x1bP1$r0m\x1b\\answer\n", "answer"),
         (b"\x1b]0;no end\n", "␛]0;no end"),
         (b"\x1b[31", "␛[31"),

@@ -15,7 +15,7 @@ from toolkit.analysis.prediction.load import with_best_weights
 from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.config import load_to_run
 from toolkit.config.schema import Evaluation, Experiment
-from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.order.token_budget import plan_evaluation_tokens
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
 from toolkit.distributed.devices import choose_device
@@ -31,7 +31,7 @@ from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.repair_run import without_origin
 
-#: Default number of padded tokens that a model reads at once.
+#: Number of padded tokens that a model reads at once, unless another one is set.
 BATCH_TOKENS = 16384
 _ANY = "a"
 
@@ -106,7 +106,9 @@ class OpenRun:
         task = _task(self.experiment, self.encoding, self.encoder, texts, samples)
         lengths = task.splits[TEST].lengths
         found: dict[int, Any] = {}
-        plan = evaluation_plan(self.settings, lengths)
+        # Texts are as long as the model can read; evaluations leave out longer ones than the run's.
+        budget = self.settings.batch_max_length or BATCH_TOKENS
+        plan = plan_evaluation_tokens(lengths, budget, self.settings.batch_size)
         for number in range(plan.steps):
             indices = plan.step(number)
             with self._arithmetic():
@@ -121,9 +123,7 @@ class OpenRun:
         Half precision, or the one thread of most runs, would only be slower there.
         """
         if self.device.type != "cuda":
-            # The caller may compute in half precision.
-            with torch.autocast(self.device.type, enabled=False):
-                yield
+            yield
             return
         precision = autocast_dtype(self.experiment.train.precision, self.device)
         with (

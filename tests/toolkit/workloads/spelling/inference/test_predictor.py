@@ -16,7 +16,7 @@ from toolkit.checkpoint.checksums import check_file
 from toolkit.config import load_resolved
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
-from toolkit.workloads.spelling.inference.detecting import open_detector
+from toolkit.workloads.spelling.inference import load_run
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
@@ -54,16 +54,18 @@ def test_a_batch_has_as_many_texts_as_asked_for(of_words: RunDir, sizes: list[in
     assert sorted(sizes) == [1] + [2] * (len(TEXTS) // 2)
 
 
+def test_a_batch_of_long_texts_has_no_more_tokens_than_usual(
+    of_words: RunDir, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load_run, "BATCH_TOKENS", 1)
+    list(predict_rows(of_words, TEXTS, batch_size=len(TEXTS)))
+    assert sizes == [1] * len(TEXTS)
+
+
 def test_a_batch_is_that_of_the_evaluations_by_default(copy: RunDir, sizes: list[int]) -> None:
     edit(copy, r"batch_size: 5\n  batch_max_length: null", "batch_size: null\n  batch_max_length: 1")
     list(predict_rows(copy, TEXTS))
     assert sizes == [1] * len(TEXTS)
-
-
-def test_probabilities_are_those_of_the_detector_for_every_precision(copy: RunDir) -> None:
-    edit(copy, r"precision: \w+", "precision: bf16")
-    found = [each["probabilities"] for each in predict_rows(copy, TEXTS, batch_size=len(TEXTS))]
-    assert found == open_detector(copy, "cpu").probabilities(TEXTS)
 
 
 def test_each_file_of_the_checkpoint_is_verified_once(

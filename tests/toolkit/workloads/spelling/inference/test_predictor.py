@@ -1,4 +1,4 @@
-"""A finished run predicts texts with the batches that are asked for, as `stk detect` and `stk correct` do."""
+"""A finished run predicts texts with the batches that are asked for."""
 
 from __future__ import annotations
 

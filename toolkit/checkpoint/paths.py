@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import logging
 import os
 import shutil
 import stat
@@ -17,6 +17,8 @@ from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir, inside
 #: Most damaged checkpoints that are kept for inspection: they take disk space.
 _KEPT_ASIDE = 2
 
+log = logging.getLogger("toolkit")
+
 #: Called with the name of each point of a save at which a test may inject a fault.
 FaultPoint = Callable[[str], None]
 
@@ -28,24 +30,25 @@ def temporary_name(target: Path, nonce: str, kind: str) -> Path:
 
 
 def replace_link(path: Path, target: str) -> None:
-    """Make the symbolic link at `path` point to `target`, atomically.
-
-    A copied checkpoint there is deleted. Raises FileExistsError for another folder or file, which stays.
-    """
-    _refuse_own(path)
+    """Make the symbolic link at `path` point to `target`, atomically. A folder there is deleted."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     if path.is_dir() and not path.is_symlink():
-        # `scp -r` and `cp -rL` copy the checkpoint that a link names in place of the link.
-        shutil.rmtree(path)
-    os.replace(temporary, path)
+        # `scp -r` and `cp -rL` copy the checkpoint that a link names in place of the link. If the deletion is
+        # interrupted, the rest is a leftover, not a file of the user.
+        trash = temporary_name(path.with_name(f"step_{path.name}"), "", "trash")
+        shutil.rmtree(trash, ignore_errors=True)
+        os.rename(path, trash)
+        os.replace(temporary, path)
+        shutil.rmtree(trash)
+    else:
+        os.replace(temporary, path)
 
 
-def _refuse_own(path: Path) -> None:
-    """Raise FileExistsError if the user has a file or folder at the path of a link."""
-    if path.exists() and not path.is_symlink() and not (path / MANIFEST).is_file():
-        raise FileExistsError(errno.EEXIST, "the name is needed for a link, so move this away", str(path))
+def _is_of_user(path: Path) -> bool:
+    """Whether the path of a link has a file or folder that is neither a link nor a copied checkpoint."""
+    return path.exists() and not path.is_symlink() and not (path / MANIFEST).is_file()
 
 
 def put_aside(folder: Path) -> None:
@@ -117,6 +120,17 @@ def newest_manifest(run: RunDir) -> dict[str, Any]:
     return {}
 
 
+def step_of_best(run: RunDir) -> int | None:
+    """The step of the best checkpoint; None if none was the best.
+
+    Without the link `best` it is the newest that was the best when it was saved.
+    """
+    if (linked := run.linked_best()) is not None:
+        return linked
+    steps = reversed(run.checkpoint_steps())
+    return next((step for step in steps if read_object(run.checkpoint(step) / MANIFEST).get("best")), None)
+
+
 def best_named_by(folder: Path) -> int | None:
     """The step of the best checkpoint that this one records; None without one, or if it cannot be read."""
     try:
@@ -143,12 +157,14 @@ def keep_damaged(folder: Path) -> None:
 
 
 def link(run: RunDir, step: int, best_step: int | None) -> None:
-    """Update the links to the newest and the best checkpoint."""
-    replace_link(run.last, run.checkpoint(step).name)
-    # At each save: the best checkpoint would be deleted later if no link named it.
-    _refuse_own(run.best)
-    if best_step is not None and run.checkpoint(best_step).is_dir():
-        replace_link(run.best, run.checkpoint(best_step).name)
+    """Update the links to the best and the newest checkpoint. Files of the user with their names stay."""
+    for path, each in ((run.best, best_step), (run.last, step)):
+        if each is None or not run.checkpoint(each).is_dir():
+            continue
+        if _is_of_user(path):
+            log.warning("%s is not a link to a checkpoint; the name is needed for one: move this away", path)
+        else:
+            replace_link(path, run.checkpoint(each).name)
 
 
 def prune(

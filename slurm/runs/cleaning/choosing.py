@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slurm.runs.cleaning.references import references, user_of
 from slurm.status.rows import RunStatus, status
-from toolkit.checkpoint.paths import best_named_by, matches_manifest
+from toolkit.checkpoint.paths import best_named_by, matches_manifest, step_of_best
 from toolkit.files import read_json
 from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 
@@ -157,13 +157,13 @@ def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: b
 
 
 def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
-    """Return the best steps according to the result, the link `best`, and the kept checkpoints."""
+    """Return the best steps according to the result, the link `best` or the saves, and kept checkpoints."""
     try:
         result = (read_json(run.result) or {}).get("best", {}).get("step")
     except (OSError, ValueError, AttributeError):
         result = None
     named = (best_named_by(run.checkpoint(step)) for step in needed)
-    found = [result, run.linked_best(), *named]
+    found = [result, step_of_best(run), *named]
     return {step for step in found if isinstance(step, int)}
 
 

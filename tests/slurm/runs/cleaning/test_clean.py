@@ -166,6 +166,18 @@ def test_the_newest_checkpoint_stays_if_a_program_marked_no_best_one(user: User,
     assert run.checkpoint_steps() == [40]
 
 
+def test_checkpoint_that_a_program_saved_as_the_best_is_kept_without_the_link(
+    user: User, run: RunDir
+) -> None:
+    run.best.unlink()
+    for step in (10, 20, 30, 40):
+        write_json(run.checkpoint(step) / PROGRESS, {})
+    write_json(run.checkpoint(20) / MANIFEST, {"best": True})
+    write_json(run.result, {"state": "finished", "step": None, "best": {}, "metrics": {}})
+    clean(user, "--yes")
+    assert run.checkpoint_steps() == [20, 40]
+
+
 @pytest.mark.parametrize("age", ["7d", "604800s"])
 def test_checkpoints_newer_than_older_than_are_kept(user: User, age: str) -> None:
     run = create_run(user.experiment(), user.experiments)

@@ -22,6 +22,7 @@ from toolkit.checkpoint.paths import (
     matches_manifest,
     remove,
     renew_last_link,
+    step_of_best,
     take_back,
 )
 from toolkit.errors import CheckpointError, UserError
@@ -141,11 +142,11 @@ def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: C
     keep  how many of the newest checkpoints are kept; this step's one is always kept
     """
     try:
-        link(run, step, step if best else None)
-        best_name = run.best.resolve().name if run.best.exists() else ""
+        kept = step if best else step_of_best(run)
+        link(run, step, kept if best or not run.best.exists() else None)
         steps = run.checkpoint_steps()
         for each in steps:
-            if each not in {*steps[-keep:], step} and run.checkpoint(each).name != best_name:
+            if each not in {*steps[-keep:], step, kept}:
                 permit()
                 remove(run.checkpoint(each), nonce)
     except OSError as error:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from toolkit.checkpoint.paths import temporary_name
+from toolkit.checkpoint.paths import step_of_best, temporary_name
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import create_once
@@ -240,7 +240,11 @@ class CurrentRun:
     def _commit(self, folder: Path, step: int, begun: float, *, best: bool, keep: int) -> None:
         run, nonce = self._place.run, self._place.nonce
         try:
-            facts = {"world_size": self._place.size, "save_seconds": round(time.time() - begun, 4)}
+            facts = {
+                "world_size": self._place.size,
+                "save_seconds": round(time.time() - begun, 4),
+                "best": best or step_of_best(run) == step,
+            }
             size = checkpoints.commit(run, folder, step, facts, self._permit)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

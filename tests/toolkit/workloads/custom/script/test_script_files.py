@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 import traceback
@@ -243,8 +244,43 @@ def test_files_of_the_user_under_the_names_of_links_stay(
         save(start(run), step, best=step == 1)
     assert own.read_text() == "of the user"
     assert str(run.checkpoints / name) in caplog.text
-    assert run.checkpoint(1).is_dir()
+    (run.checkpoints / name).rename(run.path / "moved")
+    save(start(run), 1, best=False)
+    save(start(run), 4)
+    save(start(run), 5)
+    assert run.checkpoint_steps() == [1, 4, 5]
+    assert (run.best.resolve(), run.last.resolve()) == (run.checkpoint(1), run.checkpoint(5))
+
+
+def test_interrupted_replacement_of_a_copied_checkpoint_stops_no_later_one(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(start(run), 1)
+    run.last.unlink()
+    shutil.copytree(run.checkpoint(1), run.last)
+    with monkeypatch.context() as patch:
+
+        def interrupted(folder: Path, ignore_errors: bool = False) -> None:
+            if not ignore_errors:
+                (folder / "MANIFEST.json").unlink()
+                raise KeyboardInterrupt
+
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            save(start(run), 2)
+    save(start(run), 3, keep=1)
+    assert run.last.resolve() == run.checkpoint(3)
     assert start(run).latest_checkpoint() == run.checkpoint(3)
+    assert run.checkpoint_steps() == [3]
+    assert run.checkpoint_leftovers() == []
+
+
+def test_half_copied_checkpoint_under_the_name_of_a_link_stops_no_deletion(run: RunDir) -> None:
+    run.last.mkdir(parents=True)
+    for step in (1, 2, 3):
+        save(start(run), step, best=step == 1, keep=1)
+    assert run.checkpoint_steps() == [1, 3]
+    assert run.best.resolve() == run.checkpoint(1)
 
 
 def test_new_checkpoint_of_a_lower_step_is_not_deleted(run: RunDir) -> None:

@@ -137,7 +137,40 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
         (["uv", "run", "--no-sync", "deepspeed", "--module", "package.train"], "uv", "node"),
         (["uv", "run", "--with", "deepspeed", "train.py"], "train", "each"),
         (["conda", "run", "-n", "deepspeed", "--live-stream", "python", "train.py"], "train", "each"),
-        (["fabric", "run", "--strategy", "deepspeed", "train.py"], "train", "each"),
+        *(
+            ([*words.split(), "train.py"], "train", "each")
+            for words in (
+                "uv run --directory deepspeed",
+                "uv run --no-group deepspeed",
+                "uv run --project deepspeed",
+                "pdm run --venv deepspeed",
+                "pixi run --environment deepspeed",
+                "conda run --prefix deepspeed --live-stream python",
+                "docker run -w deepspeed --gpus all img python",
+                "docker run --gpus=all deepspeed --entry",
+                "srun --container-name deepspeed --mpi=pmix python",
+                "apptainer exec --nv deepspeed",
+                "litgpt finetune --engine deepspeed --script",
+                "fabric run model --accelerator deepspeed",
+                "fabric run --strategy deepspeed",
+                "python -m deepspeed",
+            )
+        ),
+        *(
+            ([*words.split(), "train.py"], "train", "node")
+            for words in (
+                "nice -n 5 /opt/ds/torchrun",
+                "env FOO=1 ./torchrun",
+                "nohup ~/ds/deepspeed",
+                "uv run ./scripts/accelerate launch",
+                "python /opt/ds/deepspeed",
+                "uv run -- deepspeed",
+                "nice /opt/ds/torchrun ./train",
+                "apptainer exec --nv a.sif /opt/ds/torchrun --standalone",
+                "apptainer exec --nv a.sif /opt/ds/accelerate launch",
+                "apptainer exec --nv a.sif ./deepspeed",
+            )
+        ),
         *(
             (["apptainer", "exec", image, "python", "train.py"], "train", "each")
             for image in ("/images/deepspeed", "./torchrun", "~/torchrun")

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -37,10 +36,10 @@ _LAUNCHERS = frozenset(
         "deepspeed.launcher.runner",
     }
 )
-#: Options before the name of a package, an environment or a strategy.
-_NAMED_BY = frozenset(
-    {"--with", "--extra", "--group", "--package", "-n", "--name", "-p", "-e", "--strategy", "--backend"}
-)
+#: Options of a wrapper that no value follows. A word behind another option may be its value.
+_FLAG = re.compile(r"--|-q|--no-sync|--isolated|--frozen|--live-stream|--no-capture-output|--[^=]+=.*")
+#: Programs that take the image of a container.
+_OF_CONTAINERS = frozenset({"apptainer", "singularity", "docker", "podman", "enroot"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
@@ -53,26 +52,32 @@ def experiment_of(words: Sequence[str]) -> dict[str, Any]:
 
 def _launch(words: Sequence[str]) -> str:
     """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
-    for place, (before, word) in enumerate(pairwise(["", *words])):
-        path, rest = PurePath(word), words[place + 1 :]
-        # In another place a path may be an image of a container, such as deepspeed/deepspeed.
-        is_program = place == 0 or word == path.name or path.parent.name in ("bin", "shims")
-        if path.name == "accelerate":
-            is_program &= "launch" in rest[:1]
-        elif path.name == "deepspeed" and before.startswith("-"):
-            is_program &= before not in _NAMED_BY and _is_script_with_options(rest)
-        if path.name in _LAUNCHERS and is_program:
+    takes_image = False
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        name = PurePath(word).name
+        is_program = _may_be_program(word, after, takes_image=takes_image)
+        if name == "accelerate":
+            is_program &= after == "launch"
+        elif name == "deepspeed" and before.startswith("-"):
+            # Behind another option it is the name of a package, an environment, an image or a strategy.
+            is_program &= not takes_image and _FLAG.fullmatch(before) is not None
+        if name in _LAUNCHERS and is_program:
             return "node"
+        takes_image |= name in _OF_CONTAINERS
         # The words after a script or module are its arguments.
         if before == "-m" or _SCRIPT.fullmatch(word):
             break
     return "each"
 
 
-def _is_script_with_options(words: Sequence[str]) -> bool:
-    """Whether the words begin with a script, or begin with an option and have a script or module later."""
-    is_script = [word == "--module" or _SCRIPT.fullmatch(word) is not None for word in words]
-    return any(is_script) and (is_script[0] or words[0].startswith("-"))
+def _may_be_program(word: str, after: str, *, takes_image: bool) -> bool:
+    """Whether a word is a name, or a path that is not the image of a container."""
+    path = PurePath(word)
+    if word == path.name or path.parent.name == "bin":
+        return True
+    # A program follows an image, such as /images/deepspeed.
+    is_image = takes_image and not (after == "launch" or after.startswith("-") or _SCRIPT.fullmatch(after))
+    return word.startswith(("/", ".", "~")) and not is_image
 
 
 def _name(words: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.came = False
+        self._newest: int | None = None
         self._before: dict[int, Any] = {}
         self._parent = os.getppid()
         self._owner = os.getpid()
@@ -69,11 +70,11 @@ class Signals:
             os._exit(128 + number)
         if number == signal.SIGINT and self.came:
             if hasattr(sys, "ps1"):
-                # Only the cell ends: a session has more than the training.
-                self.came = False
+                # Only the cell ends: a session has more than the training. SIGTERM still counts.
+                self.came = self._newest != signal.SIGINT
                 raise KeyboardInterrupt
             os._exit(ExitCode.INTERRUPTED)
-        self.came = True
+        self.came, self._newest = True, number
         before = self._before[number]
         if callable(before) and before is not signal.default_int_handler:
             before(number, frame)
@@ -108,7 +109,6 @@ class Agreement:
         self._signals = signals
         self._stop_file = stop_file
         self._is_agreed = False
-        self._was_called = False
         self._calls = 0
         self._next = 1
         self._since: float | None = None
@@ -123,7 +123,6 @@ class Agreement:
             raise misuse(f"run.should_stop(every={every!r})", "expected a number of calls, at least 1")
         if evaluates != self._evaluates:
             self._evaluates, self._next, self._since = evaluates, 1, None
-        self._was_called = True
         self._calls += 1
         if not self._is_agreed and self._is_due(every):
             self._agree()
@@ -143,12 +142,9 @@ class Agreement:
         self._calls, self._since = 0, now
 
     def begin_again(self) -> None:
-        """Forget a request to leave that came in an earlier cell.
-
-        At a prompt, cells are told apart by `should_stop`: a request from before its first call counts.
-        """
-        if self._signals.begin_again() or self._was_called:
-            self._is_agreed = self._was_called = self._signals.came = False
+        """Forget a request to leave that `should_stop` has answered, or that came in an earlier cell."""
+        if self._signals.begin_again() or self._is_agreed:
+            self._is_agreed = self._signals.came = False
 
     def is_asked(self) -> bool:
         """Return whether this rank is asked to leave. Not collective."""

@@ -123,6 +123,9 @@ class MetricsLog:
         self._last = 0
         # Whether another process of this attempt has logged, and no line of a training came from this one.
         self._comes_after = False
+        # For each total that lines of training had in this process, the newest last: the highest step of the
+        # newest training.
+        self._highest: dict[int | None, int] = {}
         self._has_warned = False
 
     def write(self, line: Line, resumed: int | None) -> None:
@@ -237,24 +240,35 @@ class MetricsLog:
             )
 
     def _update(self, line: Line) -> None:
-        if self._begins_second(line):
-            self._newest |= {"step": line.step, "second_step": line.step, "second_time": line.at}
-        self._newest["step"] = max(line.step, self._newest["step"])
-        self._newest["total_steps"] = line.total or self._newest["total_steps"]
+        known, total = self._newest["step"], self._newest["total_steps"]
+        # Another split may count more steps than the training has.
+        is_ahead = total and known >= total and line.split == "train" and line.step < (line.total or 0)
+        is_second = line.split == "train" and self._begins_second(line)
+        if is_second:
+            self._newest |= {"second_step": line.step, "second_time": line.at}
+        self._newest["step"] = line.step if is_second or is_ahead else max(line.step, known)
+        self._newest["total_steps"] = line.total or total
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
         numbers = json_numbers(line.metrics).items()
         self._shown.update({f"{line.split}_{name}": value for name, value in numbers})
 
     def _begins_second(self, line: Line) -> bool:
-        """Whether a second training begins, such as that of a fold: it counts its own steps.
+        """Whether a line of training begins a second training, such as that of a fold, with its own steps.
 
-        The first may have stopped early. Then the second has another total, or is another process.
+        The first may have stopped early. Then the second has a new total, or is another process. Two models
+        that are trained in turn may each have a total, so that an earlier total is no sign.
         """
-        if line.split != "train" or not line.total:
-            return False
-        comes_after, self._comes_after = self._comes_after, False
-        known, total = self._newest["step"], self._newest["total_steps"]
-        return line.step < known and (comes_after or line.total != total or known >= total)
+        is_second, last = False, next(reversed(self._highest), None)
+        if line.total and self._comes_after:
+            is_second, self._comes_after = line.step < self._newest["step"], False
+        elif line.total and line.step < max(self._highest.values(), default=0):
+            has_ended = last is not None and self._highest[last] >= last and line.step < line.total
+            is_second = has_ended or line.total not in self._highest
+        if is_second:
+            self._highest = dict.fromkeys(self._highest, 0)
+        total = line.total or last
+        self._highest[total] = max(line.step, self._highest.pop(total, 0))
+        return is_second
 
 
 def _drop_lines(run: RunDir, begun: int, first: Line) -> None:

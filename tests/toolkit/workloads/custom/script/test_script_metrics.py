@@ -192,6 +192,47 @@ def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
     assert "second_step" not in progress
 
 
+@pytest.mark.parametrize("turns", [1, 5])
+def test_two_models_with_their_own_totals_are_one_training(run: RunDir, turns: int) -> None:
+    """As a generator and a discriminator, which makes five steps for each of its own."""
+    run.path.mkdir()
+    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    begun = set()
+    for turn in range(0, 50, turns):
+        for step in range(5 * turn + 1, 5 * (turn + turns) + 1):
+            log.write(checked(step, total=500), None)
+        for step in range(turn + 1, turn + turns + 1):
+            log.write(checked(step, total=100), None)
+        log.progress()
+        begun.add(read_json(run.progress)["second_time"])
+    # The first line of the generator may be that of a second training.
+    assert len(begun) == 1
+
+
+@pytest.mark.parametrize("ahead", [1, 32])
+def test_validation_that_is_ahead_begins_no_second_training(run: RunDir, ahead: int) -> None:
+    run.path.mkdir()
+    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    for step in range(1, 10):
+        log.write(checked(step * ahead + 1, split="validation"), None)
+        log.write(checked(step, total=10), None)
+    log.close()
+    assert "second_step" not in read_json(run.progress)
+    found = logged(run, 1)
+    assert found is not None
+    assert found.step == 9
+
+
+def test_third_training_counts_its_own_steps(run: RunDir) -> None:
+    run.path.mkdir()
+    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    for step, total in ((1, 10), (2, None), (5, None), (1, 4), (4, None), (2, 10)):
+        log.write(checked(step, total=total), None)
+    log.close()
+    progress = read_json(run.progress)
+    assert (progress["step"], progress["total_steps"], progress["second_step"]) == (2, 10, 2)
+
+
 def test_step_of_a_line_that_is_newer_than_the_progress_file_is_known(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

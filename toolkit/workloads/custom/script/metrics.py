@@ -142,14 +142,16 @@ class MetricsLog:
             # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
             self._held.append(line)
             return
-        is_due = time.monotonic() - self._written > _PROGRESS_EVERY_S
-        if is_due:
+        if self._is_due():
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce, had_raised=True)
         self._add_held()
         self._add(line, resumed)
-        if is_due or line.step == line.total:
+        if self._is_due() or line.step == line.total:
             self.progress()
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._written > _PROGRESS_EVERY_S
 
     def warn_if_early(self, step: int) -> None:
         """Warn once if the last line is of a later step than that of a new checkpoint."""
@@ -246,6 +248,8 @@ class MetricsLog:
         is_second = line.split == "train" and self._begins_second(line)
         if is_second:
             self._newest |= {"second_step": line.step, "second_time": line.at}
+            # The written progress is that of the end of the first.
+            self._written = -math.inf
         self._newest["step"] = line.step if is_second or is_ahead else max(line.step, known)
         self._newest["total_steps"] = line.total or total
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]

@@ -177,6 +177,17 @@ def test_second_training_of_an_attempt_counts_its_own_steps(
     assert steps(run) == [done, 2][: 1 + len(values)]
 
 
+def test_progress_of_a_second_training_is_written_at_once(run: RunDir) -> None:
+    """Or, killed in its first seconds, it would count as finished."""
+    run.path.mkdir()
+    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    for step in (9, 10, 1):
+        log.write(checked(step, total=10, metrics={"loss": 1.0}), None)
+    found = logged(run, 1)
+    assert found is not None
+    assert found.is_before_end
+
+
 def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
     """Nor does a test, or a training whose total changes."""
     run.path.mkdir()

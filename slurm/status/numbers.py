@@ -41,13 +41,13 @@ def _step_s(attempt: AttemptRecord, progress: Document, step: float, seen: float
     """
     begun, first = attempt.time_start, attempt.first_step_after_start_s
     second, since = number(progress.get("second_step")), number(progress.get("second_time"))
-    if progress.get("attempt") == attempt.attempt and second is not None and since is not None:
-        steps, seconds = step - second, seen - since
+    last, end = step if attempt.last_step is None else attempt.last_step, attempt.time_end or seen
+    if progress.get("second_attempt") == attempt.attempt and second is not None and since is not None:
+        steps, seconds = last - second, min(end, seen) - since
     elif begun is None or first is None:
         return None
     else:
-        steps = (step if attempt.last_step is None else attempt.last_step) - (attempt.first_step or 0) - 1
-        seconds = (attempt.time_end or seen) - begun - first
+        steps, seconds = last - (attempt.first_step or 0) - 1, end - begun - first
     return seconds / steps if steps >= 1 and seconds > 0 else None
 
 

@@ -31,19 +31,19 @@ def test_eta_subtracts_the_time_since_the_last_progress() -> None:
 
 
 def test_eta_of_a_second_training_has_the_pace_of_its_own_steps() -> None:
-    second = progress(21, 9050.0) | {"attempt": 1, "second_step": 1, "second_time": 9010.0}
+    of_second = {"second_attempt": 1, "second_step": 1, "second_time": 9010.0}
+    second = progress(21, 9050.0) | of_second
     ended = replace(START, time_end=9055.0, last_step=21)
     for attempts in ([START], [ended], [ended, AttemptRecord(attempt=2, time_start=9060.0)]):
         assert numbers.eta_s(attempts, second, now=9050.0) == pytest.approx(79 * 2.0)
-    # The first line of the next attempt drops them.
-    later = replace(START, attempt=2, time_start=9060.0)
-    assert numbers.eta_s([ended, later], progress(41, 9150.0) | {"attempt": 2}, now=9150.0) == pytest.approx(
-        59 * 2.0
-    )
+    later = replace(START, attempt=2, time_start=9060.0, first_step=21)
+    # The 20 steps of the second training took 45 s until the end of its attempt.
+    assert numbers.eta_s([ended, later], progress(22, 9075.0) | of_second, 9075.0) == pytest.approx(78 * 2.25)
+    assert numbers.eta_s([ended, later], progress(42, 9110.0) | of_second, 9110.0) == pytest.approx(58 * 2.0)
 
 
 def test_eta_of_a_second_training_without_two_steps_is_none() -> None:
-    second = progress(21, 9010.0) | {"attempt": 1, "second_step": 21, "second_time": 9010.0}
+    second = progress(21, 9010.0) | {"second_attempt": 1, "second_step": 21, "second_time": 9010.0}
     assert numbers.eta_s([START], second, now=9010.0) is None
 
 

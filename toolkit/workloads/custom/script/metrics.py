@@ -221,7 +221,10 @@ class MetricsLog:
         begun = line.step - 1 if resumed is None else resumed
         with suppress(OSError):
             _drop_lines(self._run, begun, line)
+        # The pace of a second training is needed until this attempt has its own.
+        of_second = {key: found[key] for key in found if key.startswith("second_")}
         self._newest = {
+            **(of_second if self._place.is_in_run else {}),
             "step": line.step,
             "total_steps": None,
             "epoch": None,
@@ -247,7 +250,11 @@ class MetricsLog:
         is_ahead = total and known >= total and line.split == "train" and line.step < (line.total or 0)
         is_second = line.split == "train" and self._begins_second(line)
         if is_second:
-            self._newest |= {"second_step": line.step, "second_time": line.at}
+            self._newest |= {
+                "second_attempt": self._place.attempt,
+                "second_step": line.step,
+                "second_time": line.at,
+            }
             # The written progress is that of the end of the first.
             self._written = -math.inf
         self._newest["step"] = line.step if is_second or is_ahead else max(line.step, known)

@@ -177,6 +177,19 @@ def test_second_training_of_an_attempt_counts_its_own_steps(
     assert steps(run) == [done, 2][: 1 + len(values)]
 
 
+def test_next_attempt_keeps_where_a_second_training_began(run: RunDir) -> None:
+    """Its own pace is known only after some steps."""
+    run.path.mkdir()
+    for attempt, lines in ((1, (10, 1, 2)), (2, (3,))):
+        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
+        for step in lines:
+            log.write(checked(step, total=10), step - 1)
+        log.close()
+    progress = read_json(run.progress)
+    assert (progress["attempt"], progress["step"]) == (2, 3)
+    assert (progress["second_attempt"], progress["second_step"]) == (1, 1)
+
+
 def test_progress_of_a_second_training_is_written_at_once(run: RunDir) -> None:
     """Or, killed in its first seconds, it would count as finished."""
     run.path.mkdir()

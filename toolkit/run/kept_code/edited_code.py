@@ -131,7 +131,7 @@ def edit_warnings_of_many(
             found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
     of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
-    of_one += _have_lost(lost)
+    of_one += _of_lost(lost, "cannot continue")
     continued = [each for each in runs if each[0] not in lost]
     return [*of_code, *of_one, *(setting_messages(continued) if takes_settings else ())]
 
@@ -155,7 +155,7 @@ def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
         f"now; since then changed: {edits}"
         for edits, ids in found.items()
     ]
-    return [*others, *_have_lost(lost)]
+    return [*others, *_of_lost(lost, "have lost files of their code")]
 
 
 def _why_lost(run: RunDir) -> str:
@@ -168,10 +168,10 @@ def _why_lost(run: RunDir) -> str:
     return ""
 
 
-def _have_lost(lost: Mapping[RunDir, str]) -> list[str]:
-    """One message about runs whose code has lost files, each with its own message; none without runs."""
+def _of_lost(lost: Mapping[RunDir, str], what: str) -> list[str]:
+    """One message about runs whose code has lost files, with the reason of the first; none without runs."""
     why, ids = next(iter(lost.values()), ""), few([run.run_id for run in lost], _NAMED)
-    return [why if len(lost) == 1 else f"{len(lost)} runs have lost their code, {ids}: {why}"] if lost else []
+    return [why if len(lost) == 1 else f"{len(lost)} runs {what}, {ids}: {why}"] if lost else []
 
 
 def _copy_id(run: RunDir) -> object:

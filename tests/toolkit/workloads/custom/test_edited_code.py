@@ -153,6 +153,7 @@ def test_finished_run_whose_code_has_lost_files_is_not_said_to_have_other_code(
 ) -> None:
     run, experiment = begun
     run.result.write_text("{}")
+    run.checkpoint(3).mkdir(parents=True)
     copy = RunDir(tmp_path / "runs" / "other")
     for file in (run.code / "project").rglob("*.py"):
         file.unlink()
@@ -163,6 +164,10 @@ def test_finished_run_whose_code_has_lost_files_is_not_said_to_have_other_code(
     assert alone in line
     assert all(each in line for each in (f"{run.code / 'project'} is empty", "2 runs", copy.run_id))
     assert "changed since then" not in line
+    (going_on,) = edit_warnings_of_many([begun, (copy, experiment)], new_code=False)
+    # Runs that must go on cannot.
+    assert going_on != line
+    assert going_on.endswith(alone)
 
 
 def test_lost_copy_of_the_users_file_is_not_replaced_by_the_file_of_today(begun: Begun) -> None:

@@ -21,10 +21,6 @@ _ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))
 #: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
 _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+)?$")
-#: Ends of names of keys that only secrets have. Names such as pad_token are usual parameters.
-_SECRET_KEY = re.compile(r"(api[_-]?key|passw(or)?d|passphrase|secret)$", re.IGNORECASE)
-#: A literal value: no path, and no reference that is resolved later.
-_LITERAL = re.compile(r"(?!\$\{)[^/~.].*", re.DOTALL)
 #: A value that is no name, word, path or address: at least 12 characters, with letters and digits.
 _UNMISTAKABLE = re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?!\w+://|\$\{)[^\s/~.<\[]\S{11,}")
 #: Minimum length of a value that is searched for in texts.
@@ -39,13 +35,6 @@ _PASSWORD_IN_URL = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]+://[^\s/:@]*)
 def is_secret(name: str) -> bool:
     """Whether a variable of this name is considered a secret."""
     return _SECRET.search(name.upper()) is not None
-
-
-def is_secret_value(name: str, value: str) -> bool:
-    """Whether the text of a key of this name, such as api_key or HF_TOKEN, is a literal secret."""
-    if _SECRET_KEY.search(name):
-        return _LITERAL.fullmatch(value) is not None
-    return name.isupper() and is_secret(name) and _UNMISTAKABLE.fullmatch(value) is not None
 
 
 def reference(name: str) -> str:

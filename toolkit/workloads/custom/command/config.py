@@ -12,8 +12,6 @@ from typing import Any
 
 from toolkit.config.fields import absent, option
 from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrScheduler, Optimizer, Train
-from toolkit.config.secrets import RECORDED, is_secret_value, referred, texts
-from toolkit.config.serialize import to_plain
 from toolkit.workload import NoData, NoModel, Violation, rule
 from toolkit.workloads.custom.command.words import inside
 
@@ -86,15 +84,6 @@ def params_are_values(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=("params", name), problem=problem)
 
 
-@rule("params", holds_for_stored=False)
-def params_are_no_secrets(experiment: Any) -> Iterator[Violation]:
-    """Find literal secrets under names of secrets."""
-    for key, text in texts(to_plain(experiment)["params"], ("params",)):
-        if is_secret_value(key[1], text) and not referred(text):
-            hint = "export it as a variable such as HF_TOKEN, and write '${oc.env:HF_TOKEN}' in quotes"
-            yield Violation(key=key, problem=RECORDED, hint=hint)
-
-
 @rule("inputs", holds_for_stored=False)
 def inputs_exist(experiment: Any) -> Iterator[Violation]:
     """Find inputs that are missing."""
@@ -116,7 +105,7 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 
 
-RULES = (command_is_not_empty, params_are_values, params_are_no_secrets, inputs_exist, code_is_in_the_folder)
+RULES = (command_is_not_empty, params_are_values, inputs_exist, code_is_in_the_folder)
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:

@@ -21,8 +21,10 @@ _ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))
 #: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
 _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+)?$")
-#: A value that is no name, word, path or address: at least 12 characters, with letters and digits.
-_UNMISTAKABLE = re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?!\w+://|\$\{)[^\s/~.<\[]\S{11,}")
+#: A value that is no name, word, path, file name or address: at least 12 characters, with letters and digits.
+_UNMISTAKABLE = re.compile(
+    r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?!\w+://|\$\{)(?!\S*(:\d+(/\S*)?|\.\w{1,11})$)[^\s/~.<\[]\S{11,}"
+)
 #: Minimum length of a value that is searched for in texts.
 _SHORTEST = 6
 #: Why a secret is refused.
@@ -122,10 +124,10 @@ def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
 def exposed(environ: Mapping[str, str] = os.environ) -> dict[str, re.Pattern[str]]:
     """The secret variables with unmistakable values, each with a pattern that finds its value in a text.
 
-    Within a longer word or as a part of a path, the same characters are no secret.
+    Within a longer word, or as a part of a path, file name or address, the same characters are no secret.
     """
     return {
-        name: re.compile(rf"(?<![\w-])(?<![^/]/){re.escape(value)}(?![\w/-])")
+        name: re.compile(rf"(?<![\w.-])(?<![^/]/){re.escape(value)}(?![\w/-]|\.\w|:\d)")
         for name, value in environ.items()
         if _UNMISTAKABLE.fullmatch(value) and is_secret(name)
     }

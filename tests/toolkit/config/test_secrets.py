@@ -186,41 +186,6 @@ def test_a_secret_variable_of_the_ranks_must_be_a_reference(told, faults):
     assert fault.key == "resources.environment.HF_TOKEN"
 
 
-@pytest.mark.parametrize(
-    "around", ["{}", "--hub-token={}", '{{"token": "{}"}}', "https://{}@host/me", "a {} b"]
-)
-def test_the_value_of_a_secret_variable_is_refused_and_not_repeated(broken, monkeypatch, around):
-    monkeypatch.setenv("MYTOKEN", "hf_hush12345678")
-    (fault,) = broken(data={"text_column": around.format("hf_hush12345678")})
-    assert fault.key == "data.text_column"
-    assert "'${oc.env:MYTOKEN}'" in fault.hint
-    assert "hush" not in str(fault)
-
-
-def test_a_run_that_has_recorded_the_value_of_a_secret_variable_continues(told, write, monkeypatch):
-    text = to_yaml(load(told)).replace("${oc.env:MYTOKEN}", "hf_hush12345678")
-    monkeypatch.setenv("MYTOKEN", "hf_hush12345678")
-    assert load_to_run(write("run/config.yaml", text)).data.text_column == "hf_hush12345678"
-
-
-@pytest.mark.parametrize(
-    "value, text",
-    [
-        ("user12", "user12"),
-        ("classification", "classification"),
-        ("123456789012", "123456789012"),
-        ("/home/me/key-2024.json", "/home/me/key-2024.json"),
-        ("redis://host-1:6379", "redis://host-1:6379"),
-        ("project-2024-a", "/scratch/project-2024-a/table.tsv"),
-        ("project-2024-a", "my-project-2024-a"),
-    ],
-)
-def test_a_name_word_path_or_address_is_not_taken_for_the_value_of_a_secret(good, monkeypatch, value, text):
-    monkeypatch.setenv("PROJECT_KEY", value)
-    monkeypatch.setenv("REDIS_URL", value)
-    assert good(data={"text_column": text}).data.text_column == text
-
-
 def test_a_url_with_a_password_is_refused_and_not_repeated(broken):
     (fault,) = broken(data={"text_column": "postgres://me:hush@host/db"})
     assert fault.key == "data.text_column"

@@ -20,7 +20,7 @@ from toolkit.config.library_arguments import (
     fits,
 )
 from toolkit.config.schema import Evaluation, Experiment, LrScheduler, Optimizer, Train
-from toolkit.config.secrets import RECORDED, exposed, masked, reference, referred, texts
+from toolkit.config.secrets import RECORDED, masked, referred, texts
 from toolkit.config.sections import sections
 from toolkit.config.serialize import to_plain
 from toolkit.registry import task_kinds
@@ -197,16 +197,6 @@ def _addresses(experiment: Experiment) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint=hint)
 
 
-@rule(holds_for_stored=False)
-def _values_of_secrets(experiment: Experiment) -> Iterator[Violation]:
-    """Find values that the shell has inserted, as in `--hub-token "$HF_TOKEN"`."""
-    patterns = exposed()
-    for key, text in texts(to_plain(experiment)) if patterns else ():
-        if name := next((name for name, value in patterns.items() if value.search(text)), ""):
-            problem = f"found the value of the variable {name}, which has the name of a secret: {RECORDED}"
-            yield Violation(key=key, problem=problem, hint=f"write '{reference(name)}' in quotes")
-
-
 _RULES = (
     _one_size_of_a_step,
     _one_size_of_an_evaluation,
@@ -219,7 +209,6 @@ _RULES = (
     _optimizer,
     _schedule,
     _addresses,
-    _values_of_secrets,
 )
 
 

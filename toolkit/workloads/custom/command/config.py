@@ -12,6 +12,8 @@ from typing import Any
 
 from toolkit.config.fields import absent, option
 from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrScheduler, Optimizer, Train
+from toolkit.config.secrets import RECORDED, exposed, masked, reference, texts
+from toolkit.config.serialize import to_plain
 from toolkit.workload import NoData, NoModel, Violation, rule
 from toolkit.workloads.custom.command.words import inside
 
@@ -84,6 +86,18 @@ def params_are_values(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=("params", name), problem=problem)
 
 
+@rule("task.run", "params", holds_for_stored=False)
+def words_have_no_secrets(experiment: Any) -> Iterator[Violation]:
+    """Find values that the shell has inserted, as in `--hub-token "$HF_TOKEN"`."""
+    plain, values = to_plain(experiment), exposed()
+    for key, text in texts({"task": {"run": plain["task"]["run"]}, "params": plain["params"]}):
+        # The password of a URL has a fault of its own.
+        if name := next((name for name, value in values.items() if value.search(masked(text))), ""):
+            problem = f"found the value of the variable {name}, which has the name of a secret: {RECORDED}"
+            hint = f"write '{reference(name)}'; `stk resume RUN` continues a run that has it already"
+            yield Violation(key=key, problem=problem, hint=hint)
+
+
 @rule("inputs", holds_for_stored=False)
 def inputs_exist(experiment: Any) -> Iterator[Violation]:
     """Find inputs that are missing."""
@@ -105,7 +119,7 @@ def code_is_in_the_folder(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=problem, hint="leave it out: then it is used in place")
 
 
-RULES = (command_is_not_empty, params_are_values, inputs_exist, code_is_in_the_folder)
+RULES = (command_is_not_empty, params_are_values, words_have_no_secrets, inputs_exist, code_is_in_the_folder)
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:

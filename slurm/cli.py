@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TextIO, cast
 
 from slurm.commands.command_line import with_file
-from slurm.commands.common import VALUE_AFTER_EQUALS, report_error
+from slurm.commands.common import report_error
 from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import StkError, UserError
 from toolkit.exit_codes import ExitCode
@@ -102,7 +102,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     words = with_file(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words[0] if words else "")
     # Without the `=`, argparse would take the next word as the value, which may be the experiment file.
-    words = [f"{word}={VALUE_AFTER_EQUALS[word]}" if word in VALUE_AFTER_EQUALS else word for word in words]
+    words = [f"{word}=" if word == "--trust-folder" else word for word in words]
     arguments, rest = parser.parse_known_args(words)
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):

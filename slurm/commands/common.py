@@ -37,8 +37,6 @@ _EXECUTE = (
     "prepare",
     "drill",
 )
-#: Options with a value only after an equals sign -> their value without it.
-VALUE_AFTER_EQUALS = {"--trust-folder": "", "--exclusive": "true"}
 _TRUST_HELP = (
     "execute code in the run's folder even if another user owns it or may write it; "
     "--trust-folder=FOLDER: in FOLDER and below, * for every folder"

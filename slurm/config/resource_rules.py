@@ -131,7 +131,8 @@ def _options(experiment: Experiment) -> Iterator[Violation]:
 
 @rule("resources.sbatch", holds_for_stored=False)
 def _refused_options(experiment: Experiment) -> Iterator[Violation]:
-    yield from refused_options(filter(_SBATCH_OPTION.fullmatch, experiment.resources.sbatch))
+    given = experiment.resources.sbatch
+    yield from refused_options({name: given[name] for name in given if _SBATCH_OPTION.fullmatch(name)})
 
 
 @rule()

@@ -88,8 +88,10 @@ class Resources(RunPolicy):
     """sbatch's option of this name."""
     licenses: str | None = option(None)
     """sbatch's option of this name."""
-    exclusive: bool | str = option(False, choices=("user", "mcs", "topo"))
-    """sbatch's option of this name: true, or with one of its values."""
+    exclusive: bool = option(
+        False, instead=dict.fromkeys(("user", "mcs", "topo"), "set resources.sbatch.exclusive to it")
+    )
+    """sbatch's option of this name; `sbatch.exclusive` takes user, mcs and topo."""
     max_parallel: int | None = option(None, minimum=1, known_as="array_parallelism")
     """Runs of a sweep that train at the same time; null: all."""
     signal_s: int = option(120, minimum=1, maximum=65535, known_as="signal")

@@ -6,7 +6,8 @@ that sbatch would read as options are not used: a run does not depend on the she
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from slurm.config.resources import Resources
 from toolkit.system.output.nearest import nearest
@@ -104,10 +105,13 @@ _VARIABLE_PREFIX = "SBATCH_"
 _OPTION_OF_VARIABLE = {"TIMELIMIT": "time", "MEM_PER_NODE": "mem", "CONSTRAINT": "constraint", "MEM": "mem"}
 
 
-def refused_options(given: Iterable[str]) -> Iterator[Violation]:
+def refused_options(given: Mapping[str, Any]) -> Iterator[Violation]:
     """Find unknown options of sbatch in `resources.sbatch`, and those that this project sets itself."""
-    for spelt in given:
+    for spelt, value in given.items():
         key, name = ("resources", "sbatch", spelt), spelt.replace("_", "-")
+        # resources.exclusive is only true or false; sbatch's option may also be user, mcs or topo.
+        if name == "exclusive" and isinstance(value, str) and value:
+            continue
         if name in OURS:
             yield Violation(key=key, problem="cannot be set here", hint=OURS[name])
         elif name not in OTHERS:
@@ -133,7 +137,7 @@ def unused_variables(resources: Resources, environ: Mapping[str, str]) -> Iterat
         option = key.replace("_", "-")
         value = environ[variable]
         if key in SAME_NAME:
-            if getattr(resources, key) in (None, False):
+            if getattr(resources, key) in (None, False) and option not in resources.sbatch:
                 yield f"{variable} is {value!r} and is not used: set resources.{key}"
         elif option in OTHERS:
             if not {key, option} & set(resources.sbatch):

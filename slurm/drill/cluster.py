@@ -182,7 +182,9 @@ class ClusterDrill:
         resources = replace(
             own,
             partition=partition,
-            exclusive=self._pair is not None or own.exclusive,
+            exclusive=own.exclusive or self._pair is not None,
+            # With a value such as `user`, the job that is to preempt would share the host.
+            sbatch={n: v for n, v in own.sbatch.items() if n != "exclusive" or self._pair is None},
             time=limit,
             signal_s=_WARNING_S,
             environment={**own.environment, VARIABLE: faults},

@@ -207,7 +207,7 @@ class _Definitions:
 
 
 def _scalar(hint: Any, allowed: Limits) -> Schema:
-    if allowed.choices and hint is not bool:
+    if allowed.choices:
         return {"enum": list(allowed.choices)}
     schema = dict(_SCALARS[hint])
     if hint is str:

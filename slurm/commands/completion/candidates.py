@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from slurm.commands.common import VALUE_AFTER_EQUALS
 from toolkit.run.run_dir import experiment_dir, find_runs
 
 #: A candidate that stands for file names, which the shell completes.
@@ -57,8 +56,7 @@ class _Place:
             self.only_words, self.waiting = True, None
         elif word.startswith("-") and word != "-" and not self.only_words:
             option = self.parser._option_string_actions.get(word)
-            takes_words = option is not None and option.nargs != 0 and word not in VALUE_AFTER_EQUALS
-            self.waiting, self.given = option if takes_words else None, 0
+            self.waiting, self.given = (option if option is not None and option.nargs != 0 else None), 0
         elif self.waiting is not None and self._takes_more(self.waiting):
             self.given += 1
         elif (chosen := self._sub_parser(word)) is not None:

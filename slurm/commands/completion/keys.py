@@ -35,5 +35,7 @@ def keys() -> dict[str, tuple[str, ...]]:
 
 def _keys(prefix: str, of: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
     for each in fields(of):
-        truths = ("true", "false") if each.type in ("bool", bool, "bool | str") else ()
-        yield f"{prefix}.{each.name}", (*truths, *map(str, limits(each).choices))
+        choices = tuple(map(str, limits(each).choices))
+        if not choices and each.type in ("bool", bool):
+            choices = ("true", "false")
+        yield f"{prefix}.{each.name}", choices

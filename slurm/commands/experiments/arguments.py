@@ -238,12 +238,11 @@ def _add_resource_options(parser: argparse.ArgumentParser) -> None:
         option = f"--{key.replace('_', '-')}"
         # ArgumentError: the command already has an option of that name.
         with suppress(argparse.ArgumentError):
-            metavar = "VALUE" if str in types else "N"
-            value: dict[str, Any] = {"type": partial(_override, key, int in types), "metavar": metavar}
-            if bool in types:
-                value |= {"nargs": "?", "const": f"resources.{key}=true"}
-            value |= {"help": f"resources.{key}"}
-            group.add_argument(option, dest="resource_overrides", action="append", **value)
+            kind: dict[str, Any] = {"action": "append_const", "const": f"resources.{key}=true"}
+            if types != {bool}:
+                metavar = "VALUE" if str in types else "N"
+                kind = {"action": "append", "type": partial(_override, key, int in types), "metavar": metavar}
+            group.add_argument(option, dest="resource_overrides", help=f"resources.{key}", **kind)
 
 
 def _resource_keys() -> Iterator[tuple[str, set[type]]]:

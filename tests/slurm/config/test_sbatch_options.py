@@ -36,8 +36,18 @@ def test_an_option_of_sbatch_passes_in_both_spellings(name: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_an_option_that_a_job_relies_on_is_refused_with_the_reason(name: str) -> None:
     for spelt in (name, name.replace("-", "_")):
-        for value in ("x", False):
+        for value in ("x", False) if name != "exclusive" else (True, False, None, 1, ""):
             assert f"resources.sbatch.{spelt}: cannot be set here ({OURS[name]})" in refusal(spelt, value)
+
+
+@pytest.mark.parametrize("value", ["user", "mcs", "topo"])
+def test_a_value_of_exclusive_passes_and_is_given_once(
+    value: str, broken: Callable[..., list[Fault]]
+) -> None:
+    (component,) = components(Resources(exclusive=True, sbatch={"exclusive": value}))
+    assert component.options["exclusive"] == value
+    (fault,) = broken(resources={"exclusive": value})
+    assert "resources.sbatch.exclusive" in fault.hint
 
 
 def test_abbreviated_option_is_refused_with_the_full_name() -> None:

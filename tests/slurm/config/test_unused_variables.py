@@ -37,6 +37,8 @@ def test_variable_is_not_reported_if_its_key_is_set() -> None:
     resources = Resources(partition="long", exclusive=True, sbatch={"wckey": "a"})
     environ = dict.fromkeys(("SBATCH_PARTITION", "SBATCH_EXCLUSIVE", "SBATCH_WCKEY"), "x")
     assert not list(unused_variables(resources, environ))
+    resources = Resources(sbatch={"exclusive": "user"})
+    assert not list(unused_variables(resources, {"SBATCH_EXCLUSIVE": "user"}))
 
 
 def test_plan_warns_of_unused_variables(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,11 +164,11 @@ def test_drill_makes_only_requests_of_an_ordinary_user(played: Played) -> None:
 
 
 def test_disturbed_job_is_slow_and_has_a_shorter_limit_than_the_undisturbed_one(played: Played) -> None:
-    *_, _ = drill(played, "resources.environment.MINE=1", "resources.exclusive=user").run()
+    *_, _ = drill(played, "resources.environment.MINE=1", "resources.sbatch.exclusive=user").run()
     disturbed, undisturbed = played.resources
     assert (disturbed.time, undisturbed.time) == ("3", "30")
     # Nobody else's job may be preempted in its place.
-    assert (disturbed.partition, disturbed.exclusive) == ("low", True)
+    assert (disturbed.partition, disturbed.exclusive, disturbed.sbatch) == ("low", True, {})
     assert undisturbed.partition == "low"
     (pace,) = parse(disturbed.environment[VARIABLE])
     assert (pace.action, pace.amount, pace.rank) == ("slow", 1.0, 0)

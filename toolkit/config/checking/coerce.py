@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from toolkit.config.composition.interpolation import Resolved
@@ -59,18 +58,14 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, str) else WRONG
 
 
-def _or_text(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def converted(value: Any) -> Any:
-        found = convert(Resolved(value) if isinstance(value, str) else value)
-        return str(value) if found is WRONG and isinstance(value, str) else found
-
-    return converted
+def _integer_or_text(value: Any) -> Any:
+    number = _integer(Resolved(value) if isinstance(value, str) else value)
+    return str(value) if number is WRONG and isinstance(value, str) else number
 
 
 #: Functions that convert a value to each type, or return WRONG.
 CONVERSIONS: dict[Any, Any] = {
-    int: _integer, float: number_of, bool: _truth, str: _text,
-    int | str: _or_text(_integer), bool | str: _or_text(_truth),
+    int: _integer, float: number_of, bool: _truth, str: _text, int | str: _integer_or_text,
 }  # fmt: skip
 
 

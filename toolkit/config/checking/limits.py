@@ -25,7 +25,7 @@ def is_within(value: Any, limits: Limits) -> bool:
     """Whether a value of the right type is allowed."""
     low, above, high, pattern = limits.minimum, limits.above, limits.maximum, limits.pattern
     return (
-        (not limits.choices or value in limits.choices or isinstance(value, bool))
+        (not limits.choices or value in limits.choices)
         and (value != "" or not (limits.path or limits.hub))
         and (pattern is None or not isinstance(value, str) or re.fullmatch(pattern, value) is not None)
         and (low is None or isinstance(value, str) or value >= low)

@@ -56,7 +56,6 @@ def test_files_are_left_to_the_shell() -> None:
 
 def test_keys_are_offered_after_the_experiment_file() -> None:
     assert words("submit", "a.yaml", "resources.nodes") == ["resources.nodes="]
-    assert words("submit", "--exclusive", "a.yaml", "resources.exclusive=u") == ["resources.exclusive=user"]
     assert words("submit", "a.yaml", "seed=1", "optimizer.l") == ["optimizer.lr="]
     assert words("submit", "a.yaml", "--then", "b.yaml", "resources.requeue=s") == [
         "resources.requeue=same_job"

@@ -23,35 +23,6 @@ def test_an_option_sets_the_key_of_its_name(user: User) -> None:
     assert {key: found[key] for key in wanted} == wanted
 
 
-@pytest.mark.parametrize(
-    "words, value",
-    [
-        (["--exclusive=user"], "user"),
-        (["resources.exclusive=mcs"], "mcs"),
-        (["resources.exclusive=true"], True),
-        (["--exclusive=false"], False),
-    ],
-)
-def test_a_whole_host_may_be_requested_in_the_ways_of_sbatch(
-    user: User, words: list[str], value: bool | str
-) -> None:
-    assert _planned(user, *words)["exclusive"] == value
-    script = user.stk("plan", user.config, *words).out
-    option = "#SBATCH --exclusive" + ("" if value is True else f"={value}")
-    assert (option in script.splitlines()) == bool(value)
-
-
-def test_another_way_of_exclusive_is_refused(user: User) -> None:
-    answer = user.stk("plan", user.config, "resources.exclusive=usr")
-    assert answer.code == 2
-    assert "did you mean user?" in answer.err
-
-
-def test_an_option_without_its_value_leaves_the_experiment_file_alone(user: User) -> None:
-    facts = json.loads(user.stk("plan", "--exclusive", user.config, "--json").out)
-    assert facts["config"]["resources"]["exclusive"] is True
-
-
 @pytest.mark.parametrize("text", ["a, b: c", 'it\'s "so"', "null", "# 1", "true"])
 def test_option_text_is_taken_literally(user: User, text: str) -> None:
     assert _planned(user, "--comment", text)["comment"] == text

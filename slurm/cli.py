@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import json
 import os
 import re
 import sys
@@ -124,9 +123,15 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _refuse_two_values(arguments: argparse.Namespace) -> None:
     """Raise UserError if an option and a key=value set a key differently: one of them would be ignored."""
-    for key, _, value in (each.partition("=") for each in arguments.resource_overrides):
-        for name, _, typed in (each.partition("=") for each in arguments.overrides):
-            same = (typed.strip(), json.dumps(typed.strip(), ensure_ascii=False))
-            if name.strip() == key and value not in same:
-                option = f"--{key.removeprefix('resources.').replace('_', '-')}"
-                raise UserError(f"{option} and {name}={typed} set the same key: leave one of them out")
+    if not (arguments.resource_overrides and arguments.overrides):
+        return
+    # Imported here, so that no other command pays for the import.
+    from toolkit.config.composition.overrides import last_values
+
+    typed = last_values(arguments.overrides)
+    for key, (_, value) in last_values(arguments.resource_overrides).items():
+        text, other = typed.get(key, ("", value))
+        # The value of a reference is not known yet.
+        if str(value) != str(other) and "${" not in f"{text} {value}":
+            option = f"--{key[1].replace('_', '-')}"
+            raise UserError(f"{option} and {text} set the same key: leave one of them out")

@@ -44,6 +44,12 @@ def with_lists(value: Any, key: Key, origins: Origins) -> Any:
     return inner
 
 
+def last_values(overrides: Sequence[str]) -> dict[Key, tuple[str, Any]]:
+    """The last override of each key, as it is written, and its value. Those with faults are left out."""
+    parsed = ((text, _parse(text, Faults(Origins(COMMAND_LINE)))) for text in overrides)
+    return {pair[0]: (text, pair[1]) for text, pair in parsed if pair is not None}
+
+
 def _parse(text: str, faults: Faults) -> tuple[Key, Any] | None:
     name, equals, value = text.partition("=")
     key = tuple(part.strip() for part in name.split("."))

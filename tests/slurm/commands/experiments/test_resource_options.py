@@ -47,6 +47,28 @@ def test_an_option_and_a_key_may_have_the_same_value(user: User) -> None:
     assert (found["nodes"], found["time"], found["exclusive"]) == (2, "1:00:00", True)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--nodes", "2", 'resources.nodes="2"'],
+        ["--nodes", "1", "--nodes", "2", "resources.nodes=3", " resources.nodes = 2"],
+        ["--nodes", "2", "resources.nodes=${resources.tasks_per_node}", "resources.tasks_per_node=2"],
+        ["--nodes", "2", "--mem", "4G", "resources.mem='4G'"],
+        ["--nodes", "2", "--time", "60", "resources.time=60"],
+        ["--nodes", "2", "--comment", "${name}", "resources.comment=movies"],
+        ["--nodes", "2", "--exclusive", "resources.exclusive=True"],
+    ],
+)
+def test_the_last_values_are_compared_and_not_their_spelling(user: User, words: list[str]) -> None:
+    assert _planned(user, *words)["nodes"] == 2
+
+
+def test_an_override_with_a_fault_is_reported_as_such(user: User) -> None:
+    answer = user.stk("plan", user.config, "--nodes", "2", "resources.nodes=[2")
+    assert answer.code == 2
+    assert "leave one of them out" not in answer.err
+
+
 def test_an_option_changes_a_key_of_a_section_that_is_set_as_a_whole(user: User) -> None:
     found = _planned(user, "resources={nodes: 3, comment: a}", "--nodes", "2")
     assert (found["nodes"], found["comment"]) == (2, "a")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -117,12 +117,10 @@ class NothingPrepared:
 class AnyData(_Values, NoData):
     """Arguments of the function `data` beside the split: its parameters are the keys."""
 
-    #: The file with the function, or its name in a stored experiment. A parameter may be named `file`.
-    _file: ClassVar[Path] = Path()
     prepared_dir: ClassVar[str] = "data/prepared"  # type: ignore[misc]
 
     def prepare(self, progress: Progress) -> NothingPrepared:
-        return NothingPrepared(self._file)
+        return NothingPrepared(Path())
 
     def open_prepared(self, path: Path) -> NothingPrepared:
         return NothingPrepared(path)
@@ -160,7 +158,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     module, class_name = task.get("module"), task.get("class_name")
     model, data = _model_of(tree), tree.get("data") or {}
     if folders is None or not isinstance(module, str):
-        made = _stored(AnyData, data, _file=Path(str(module)))
+        made = _stored(AnyData, data, prepare=_prepare_of(Path(str(module))))
         return _sections({"model": model, "data": data}, _stored(AnyModel, model), made)
     own_folder = task.get("module_folder")
     if own_folder is not None:
@@ -199,7 +197,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     return _sections(
         {"task": new, "model": model, "data": data, **made_sections(functions, tree)},
         _made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
-        _made(AnyData, map(_field, _keys_of_data(functions)), _file=functions.path),
+        _made(AnyData, map(_field, _keys_of_data(functions)), prepare=_prepare_of(functions.path)),
         violations,
     )
 
@@ -337,6 +335,11 @@ def _stored(base: type, values: Any, **more: Any) -> Any:
     """Return a section class that accepts the stored keys: they were checked before they were stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
     return _made(base, ((name, Any, option()) for name in names if name != "kind"), **more)
+
+
+def _prepare_of(file: Path) -> Callable[[Any, Progress], NothingPrepared]:
+    """Return the method `prepare` of a section. The file is no attribute: a parameter may have any name."""
+    return lambda self, progress: NothingPrepared(file)
 
 
 def _keys_of_data(functions: Functions) -> Sequence[Parameter]:

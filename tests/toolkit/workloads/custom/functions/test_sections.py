@@ -163,6 +163,16 @@ def test_what_stands_for_prepared_data_names_the_file_that_makes_the_samples(
     assert stored == experiment
 
 
+@pytest.mark.parametrize("name", ["_file", "file", "path"])
+def test_a_parameter_of_data_may_have_the_name_of_a_file(config: Path, tmp_path: Path, name: str) -> None:
+    (config.parent / "digits.py").write_text(DIGITS.replace("few: bool", f"{name}: str, few: bool"))
+    experiment = load(config, [f"data.{name}=a.csv"])
+    stored = load_resolved(create_run(experiment, tmp_path / "experiments").config)
+    for each in (experiment, stored):
+        assert getattr(each.data, name) == "a.csv"
+        assert each.data.prepare(lambda *_: None).path.name == "digits.py"
+
+
 def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
     (fault,) = faults(config, "evaluation.metric=accuracy")
     assert "accuracy:max" in fault

@@ -154,8 +154,8 @@ def _without_effect(
 
 def _own(section: str, experiment: Experiment) -> Iterator[Violation]:
     """Find a section that the task cannot make itself; a task that can has already checked it."""
-    kind = experiment.task.kind
-    if section not in task_kinds()[kind].makes:
+    kind = experiment.task and experiment.task.kind
+    if kind and section not in task_kinds()[kind].makes:
         yield Violation(key=(section, "kind"), problem=f"found {OWN}, but task.kind {kind} makes none itself")
 
 

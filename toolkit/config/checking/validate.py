@@ -19,7 +19,6 @@ from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
-from toolkit.config.library_arguments import OWN
 from toolkit.config.origins import UNKNOWN, Key, Origin, Origins, index_in, no_index
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
@@ -355,16 +354,12 @@ class _Checker:
 
 def _without_unknown(tree: Mapping[str, Any], row: TaskSpec | None) -> dict[str, Any]:
     """The tree without the sections whose keys are unknown, because the task's kind or code has faults."""
-    if row is not None:
-        return {name: each for name, each in tree.items() if name not in row.makes}
-    whole: type = experiment_type()
-    types = [experiment_type(each.experiment) for each in task_kinds().values() if each.experiment]
-    of_tasks = {each.name for of in types for each in keys_of(of)} - {each.name for each in keys_of(whole)}
-    return {
-        name: each
-        for name, each in tree.items()
-        if name not in of_tasks and not (isinstance(each, dict) and each.get("kind") == OWN)
-    }
+    rows = [row] if row else [*task_kinds().values()]
+    unknown = {name for each in rows for name in each.makes}
+    if row is None:
+        of_tasks = {each.name for of in rows for each in keys_of(experiment_type(of.experiment))}
+        unknown |= of_tasks - {each.name for each in keys_of(experiment_type())}
+    return {name: each for name, each in tree.items() if name not in unknown}
 
 
 def _meant(value: Any, table: Mapping[str, Any], key: Key) -> str:

@@ -231,10 +231,21 @@ def test_without_a_task_the_sections_that_it_may_need_are_not_called_missing(fau
     assert "toy_texts" in found[-1].problem
 
 
-def test_a_section_of_kind_own_has_no_further_fault_if_the_kind_of_task_is_unknown(tree, faults):
-    tree = put(put(tree, "optimizer", {"kind": "own", "sharpness": 1}), "train.epochs", 0)
-    found = faults(check, put(tree, "task.kind", "nope"))
+@pytest.mark.parametrize("kind", ["nope", "own"])
+@pytest.mark.parametrize("section", ["optimizer", "lr_scheduler"])
+def test_a_section_of_kind_own_has_no_further_fault_if_the_kind_of_task_is_unknown(
+    tree, faults, kind, section
+):
+    tree = put(put(tree, section, {"kind": "own"}), "train.epochs", 0)
+    found = faults(check, put(tree, "task", {"kind": kind}))
     assert [fault.key for fault in found] == ["task.kind", "train.epochs"]
+
+
+def test_a_misspelt_section_of_kind_own_is_named_beside_an_unknown_kind_of_task(tree, faults):
+    tree = put(tree, "optimiser", {"kind": "own", "lr": 1})
+    found = faults(check, put(tree, "task.kind", "nope"))
+    assert [fault.key for fault in found] == ["optimiser", "task.kind"]
+    assert found[0].hint == "did you mean optimizer?"
 
 
 @pytest.mark.parametrize("kind", ["nope", 3, None, True, ["docnn"]])

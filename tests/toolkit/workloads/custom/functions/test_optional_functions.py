@@ -113,6 +113,12 @@ def test_invalid_keys_and_values_of_optimizer_are_refused(config: Path, override
     assert said in fault
 
 
+def test_a_misspelt_kind_of_task_does_not_make_arguments_of_the_optimizer_unknown(config: Path) -> None:
+    write(config, OPTIMIZER, yaml="optimizer: {rho: 0.9}\n")
+    (fault,) = faults(config, "task={kind: own, module: digits.py}")
+    assert "task.kind" in fault
+
+
 def test_an_argument_of_the_optimizer_without_a_default_must_be_given(config: Path) -> None:
     write(
         config, OPTIMIZER.replace("rho: float = 0.5", "rho: float").replace("lr: float = 0.05", "lr: float")

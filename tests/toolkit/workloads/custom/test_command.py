@@ -295,6 +295,29 @@ def test_a_command_that_leaves_by_itself_was_not_asked_to(stk: Stk, leaves: str)
     assert row["reason"].startswith("stopped by itself, with status 75")
 
 
+@pytest.mark.parametrize(
+    "leaves", ["while not run.should_stop(): pass\nrun.leave()", "run._leave_if_asked()"]
+)
+def test_a_script_that_leaves_after_a_signal_to_its_process_was_asked_to(stk: Stk, leaves: str) -> None:
+    signalled = "import os, signal, stk\nrun = stk.current_run()\nos.kill(os.getpid(), signal.SIGUSR2)\n"
+    script(f"{signalled}{leaves}\n")
+    assert stk("run", "--", sys.executable, "train.py").returncode == 130
+    assert last_attempt().why == "requested"
+
+
+def test_a_rank_that_leaves_after_a_signal_to_another_one_was_asked_to(stk: Stk) -> None:
+    script(
+        "import os, signal, stk\nimport torch.distributed as dist\n"
+        "run = stk.current_run()\ndist.init_process_group('gloo')\n"
+        "if dist.get_rank() == 1: os.kill(os.getpid(), signal.SIGUSR2)\n"
+        "while not run.should_stop(every=1): pass\n"
+        "while dist.get_rank() == 1 and not run._place.stop_file.exists(): pass\n"
+        "run.leave()\n"
+    )
+    assert stk("run", "--procs", "2", "--", sys.executable, "train.py").returncode == 130
+    assert last_attempt().why == "requested"
+
+
 def test_failure_is_classified_by_the_end_of_the_log(stk: Stk) -> None:
     script("import no_such_module")
     done = stk("run", "--", sys.executable, "train.py")
@@ -366,10 +389,11 @@ def test_folder_that_was_moved_meanwhile_is_named_and_not_made_anew(tmp_path: Pa
     assert not run.path.exists()
 
 
-def test_command_ended_by_the_warning_signal_has_not_failed(stk: Stk) -> None:
+@pytest.mark.parametrize("handler", ["signal.SIG_DFL", "lambda *_: sys.exit(75)"])
+def test_command_ended_by_the_warning_signal_has_not_failed(stk: Stk, handler: str) -> None:
     # As Python does in its own end, it no longer handles the signal. The scheduler has not said why yet.
     script(
-        "import pathlib, signal\nsignal.signal(signal.SIGUSR2, signal.SIG_DFL)\n"
+        f"import pathlib, signal, sys\nsignal.signal(signal.SIGUSR2, {handler})\n"
         "pathlib.Path('started').touch()\nsignal.pause()\n"
     )
     run = new_run()

@@ -248,7 +248,8 @@ class _Rank:
         was_ended_by_warning = self._leaving.has_warned and code in _BY_WARNING
         if code == SAVED or self._leaving.is_asked or was_ended_by_warning:
             # If one rank leaves, all leave.
-            self._leaving.request("saved" if code == SAVED else "requested")
+            has_left = code == SAVED and not self._leaving.has_warned
+            self._leaving.request("saved" if has_left else "requested")
             return Outcome.YIELDED
         record = failure_of(self._world, code, program.last_output(), self._step)
         write_first(self._run, record)

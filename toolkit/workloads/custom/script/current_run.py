@@ -184,7 +184,8 @@ class CurrentRun:
             self._log.progress()
         if (stop_file := self._place.stop_file) is not None:
             with suppress(OSError):
-                create_once(stop_file, f'{{"why": "saved", "rank": {self._place.rank}}}\n')
+                why = "requested" if self._agreement.is_asked() else "saved"
+                create_once(stop_file, f'{{"why": "{why}", "rank": {self._place.rank}}}\n')
         sys.exit(ExitCode.YIELDED)
 
     # -- saving

@@ -147,5 +147,6 @@ class Agreement:
             self._is_agreed = self._signals.came = False
 
     def is_asked(self) -> bool:
-        """Return whether this rank is asked to leave. Not collective."""
-        return self._signals.came or (self._stop_file is not None and self._stop_file.exists())
+        """Return whether this rank is asked to leave, or the ranks have agreed to. Not collective."""
+        is_told = self._stop_file is not None and self._stop_file.exists()
+        return self._is_agreed or self._signals.came or is_told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -34,10 +35,16 @@ def group_lives(group: int) -> bool:
 
 
 def ancestors() -> list[int]:
-    """Return the processes that this one descends from."""
+    """Return the processes that this one descends from, up to one that this user may not see."""
     import psutil
 
-    return [process.pid for process in psutil.Process().parents()]
+    found: list[int] = []
+    with suppress(psutil.Error):
+        process = psutil.Process().parent()
+        while process is not None:
+            found.append(process.pid)
+            process = process.parent()
+    return found
 
 
 def environments() -> Iterator[tuple[int, dict[str, str]]]:

@@ -1,12 +1,16 @@
-"""The start time of a process is more exact than the boot time of its machine."""
+"""The start time of a process is more exact than the boot time of its machine; ancestors of a process."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 
-from toolkit.system.processes import process_start_time
+import psutil
+import pytest
+
+from toolkit.system.processes import ancestors, process_start_time
 
 
 def test_the_start_time_is_between_popen_and_the_first_output() -> None:
@@ -18,3 +22,17 @@ def test_the_start_time_is_between_popen_and_the_first_output() -> None:
         process.communicate(b"\n")
     # Ticks of the kernel are a hundredth of a second, and clocks are read one after the other.
     assert asked - 0.02 <= began <= spoke
+
+
+def test_ancestors_end_at_a_process_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /proc is mounted with hidepid=1."""
+    parent = psutil.Process.parent
+
+    def hidden(process: psutil.Process) -> psutil.Process | None:
+        if process.pid != os.getpid():
+            raise psutil.AccessDenied(process.pid)
+        return parent(process)
+
+    assert ancestors()[0] == os.getppid()
+    monkeypatch.setattr(psutil.Process, "parent", hidden)
+    assert ancestors() == [os.getppid()]

@@ -26,6 +26,7 @@ from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import cannot_write, create_run, fill_run, run_of
+from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.new_settings import take_new_settings
@@ -250,4 +251,5 @@ def begin_anew(experiment: Experiment, parent: Path) -> Path:
         if not run.path.exists():
             old.rename(run.path)
         raise
+    keep_fenced(run, RunDir(old))
     return old

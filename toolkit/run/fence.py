@@ -8,17 +8,18 @@ up later checks the fence and leaves before it writes.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import RunBusy
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json, read_object, write_json
+from toolkit.files import create_once, read_json, read_object, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -49,21 +50,34 @@ def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
         present = read_json(run.fence) or {}
     if present.get("nonce") == nonce:
         return
-    earlier = [*present.get("earlier", ()), *([present["nonce"]] if present else ())]
     facts = {"nonce": nonce, "job": job, "host": socket.gethostname(), "pid": os.getpid()}
-    kept = [name for name in earlier if name != nonce][-_KEPT:]
+    kept = [name for name in _names(present) if name != nonce][-_KEPT:]
     write_json(run.fence, {**facts, "time": time.time(), "earlier": kept})
 
 
-def is_fenced(run: RunDir, nonce: str, *, had_raised: bool = False) -> bool:
-    """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced.
+def keep_fenced(run: RunDir, old: RunDir) -> None:
+    """Keep the attempts of a folder that was set aside from writing into the run's new one.
 
-    had_raised  whether it had raised the fence: then it is also replaced by an attempt that does not know it,
-                of a run that `--fresh` has started anew
+    What a finished attempt has left, such as a service, may go on.
     """
+    present = read_object(old.fence)
+    names = list(present.get("earlier", ())) if old.result.exists() else _names(present)
+    # Without a name: no attempt of the new folder has begun.
+    if names:
+        with suppress(OSError):
+            create_once(run.fence, json.dumps({"earlier": names}) + "\n")
+
+
+def _names(fence: Mapping[str, Any]) -> list[str]:
+    """The attempts that a fence knows, the newest one last."""
+    return [*fence.get("earlier", ()), *([fence["nonce"]] if "nonce" in fence else ())]
+
+
+def is_fenced(run: RunDir, nonce: str) -> bool:
+    """Whether a later attempt has replaced this one. One that has not raised the fence yet is not fenced."""
     # If a network file system cannot read it for a moment, the next write checks again.
     present = read_object(run.fence)
-    return present.get("nonce", nonce) != nonce and (had_raised or nonce in present.get("earlier", ()))
+    return present.get("nonce") != nonce and nonce in present.get("earlier", ())
 
 
 def check(run: RunDir, nonce: str) -> None:
@@ -72,9 +86,9 @@ def check(run: RunDir, nonce: str) -> None:
         raise Fenced(f"{run.run_id} has been restarted: this attempt, {nonce}, writes nothing more")
 
 
-def leave_if_fenced(run: RunDir, nonce: str, *, had_raised: bool = False) -> None:
+def leave_if_fenced(run: RunDir, nonce: str) -> None:
     """End this process at once, with exit status FENCED, if a later attempt has replaced its own."""
-    if is_fenced(run, nonce, had_raised=had_raised):
+    if is_fenced(run, nonce):
         log.warning("another attempt has replaced this one: leaving without writing anything")
         os._exit(ExitCode.FENCED)
 
@@ -108,7 +122,7 @@ def _continues(run: RunDir, world: World) -> bool:
     if not world.job:
         return False
     holder = read_object(run.fence)
-    if not holder:
+    if "nonce" not in holder:
         return world.restart > 0
     return holder.get("job") == world.job
 

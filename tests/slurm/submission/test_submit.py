@@ -14,6 +14,7 @@ from tests.slurm.support.user import Answer, User
 from toolkit.config import load_resolved, load_submitted
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
+from toolkit.run.fence import is_fenced, raise_fence
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 
@@ -105,6 +106,13 @@ def test_fresh_sets_the_old_run_aside(user: User, fake: FakeSlurm) -> None:
     (old,) = (user.experiments / "old").iterdir()
     assert old.name.startswith(run.run_id)
     assert (old / "result.json").exists()
+
+
+def test_fresh_keeps_earlier_attempts_from_writing_into_the_new_folder(user: User, fake: FakeSlurm) -> None:
+    run = create_run(user.experiment(), user.experiments)
+    raise_fence(run, "left")
+    assert user.stk("submit", user.config, "--fresh").code == 0
+    assert is_fenced(run, "left")
 
 
 def test_resume_takes_the_resources_of_the_last_submission(user: User, fake: FakeSlurm) -> None:

@@ -30,7 +30,7 @@ from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.reliability import fault_injection
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.failure.records import failure_record, write_first
-from toolkit.run.fence import Fenced, check, hold_run, is_fenced, raise_fence
+from toolkit.run.fence import Fenced, check, hold_run, is_fenced, keep_fenced, raise_fence
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training import worker
@@ -55,15 +55,37 @@ def test_only_a_replaced_attempt_is_fenced(run: RunDir) -> None:
     assert not is_fenced(run, "second")
     # An attempt that has not come so far yet.
     assert not is_fenced(run, "third")
-    # Its folder was set aside, and this one is new.
-    assert is_fenced(run, "third", had_raised=True)
-    assert not is_fenced(run, "second", had_raised=True)
-    assert not is_fenced(RunDir(run.path / "gone"), "third", had_raised=True)
     check(run, "second")
     with pytest.raises(Fenced, match="has been restarted: this attempt, first"):
         check(run, "first")
     assert issubclass(Fenced, RunBusy)
     assert read_json(run.fence)["job"] == "12"
+
+
+@pytest.mark.parametrize("has_finished", [True, False])
+def test_attempts_of_a_folder_that_was_set_aside_stay_fenced(run: RunDir, has_finished: bool) -> None:
+    old, new = RunDir(run.path / "old"), RunDir(run.path / "new")
+    for each in (old, new):
+        each.path.mkdir()
+    keep_fenced(new, old)
+    assert not new.fence.exists()
+    raise_fence(old, "first")
+    raise_fence(old, "second")
+    if has_finished:
+        old.result.touch()
+    keep_fenced(new, old)
+    for _ in range(2):
+        assert is_fenced(new, "first")
+        assert is_fenced(new, "second") != has_finished
+        assert not is_fenced(new, "third")
+        raise_fence(new, "third")
+
+
+def test_restarted_job_takes_the_lock_of_a_run_that_was_started_anew(run: RunDir) -> None:
+    """Its start before was frozen before it named itself."""
+    run.fence.write_text('{"earlier": ["first"]}')
+    with FileLock(run.alive), hold_run(run, start("third", job="12", restart=1), 0.1):
+        assert read_json(run.fence)["nonce"] == "third"
 
 
 def test_raising_the_same_fence_again_changes_nothing(run: RunDir) -> None:

@@ -231,6 +231,19 @@ def test_process_behind_a_wrapper_ends_with_its_killed_rank(stk: Stk) -> None:
     wait_for_the_end_of(int((the_run().work / "pid").read_text()))
 
 
+def test_rank_of_a_replaced_attempt_does_not_finish_the_run(stk: Stk) -> None:
+    """As one that was frozen until another attempt had begun."""
+    script(
+        "import json, os, pathlib\n"
+        "fence = {'nonce': 'other', 'earlier': [os.environ['STK_NONCE']]}\n"
+        "(pathlib.Path(os.environ['STK_RUN_DIR']) / 'fence.json').write_text(json.dumps(fence))\n"
+    )
+    assert stk("run", "--", sys.executable, "train.py").returncode != 0
+    run = the_run()
+    assert not run.result.exists()
+    assert [each.why for each in read_attempts(run)] == [None]
+
+
 #: The first process that is about to write a report is killed.
 KILLED_ONCE = """
 import os, pathlib, signal, sys

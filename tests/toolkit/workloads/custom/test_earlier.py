@@ -19,23 +19,12 @@ def test_only_processes_of_a_replaced_attempt_are_killed(
     write_json(run.fence, {"nonce": "new", "earlier": ["old"]})
     of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old"}
     processes = {1: of_run, 2: of_run | {"STK_NONCE": "new"}, 3: of_run | {"STK_RUN_DIR": "/other"}, 4: {}}
-    # What `--fresh` has set aside, a script that a person started, and the shell that this attempt is in.
-    processes |= {5: of_run | {"STK_NONCE": "aside"}, 6: {"STK_RUN_DIR": str(tmp_path)}, 7: of_run}
+    # A finished attempt of an earlier folder, or the same path in another container; a script that a person
+    # started; the shell that this attempt is in.
+    processes |= {5: of_run | {"STK_NONCE": "unknown"}, 6: {"STK_RUN_DIR": str(tmp_path)}, 7: of_run}
     killed: list[int] = []
     monkeypatch.setattr(program, "environments", processes.items)
     monkeypatch.setattr(program, "ancestors", lambda: [7])
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-    program.end_earlier_processes(run, "new")
-    assert killed == [1, 5]
-
-
-def test_replaced_attempt_kills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a rank that was frozen until the next attempt had begun."""
-    run = RunDir(tmp_path)
-    write_json(run.fence, {"nonce": "new", "earlier": ["old"]})
-    of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "new"}
-    killed: list[int] = []
-    monkeypatch.setattr(program, "environments", {1: of_run}.items)
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-    program.end_earlier_processes(run, "old")
-    assert not killed
+    program.end_earlier_processes(run)
+    assert killed == [1]

@@ -58,7 +58,7 @@ def _write_result(value: Any, function: str) -> int:
             "stk.current_run().folder and return its path\n"
         )
         return 1
-    leave_if_fenced(place.run, place.nonce, had_raised=True)
+    leave_if_fenced(place.run, place.nonce)
     place.run.returned.parent.mkdir(exist_ok=True)
     # Python's JSON also has NaN and infinities, and it escapes all text that is not ASCII.
     write_atomic(place.run.returned, json.dumps(document, indent=2) + "\n")

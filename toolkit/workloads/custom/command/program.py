@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toolkit.errors import UserError
-from toolkit.files import read_end, read_object
+from toolkit.files import read_end
+from toolkit.run.fence import is_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import ancestors, environments, group_lives
 
@@ -96,21 +97,17 @@ class Program:
         return read_end(self._log_path, min(written, _TAIL_BYTES)).decode("utf-8", "replace")
 
 
-def end_earlier_processes(run: RunDir, nonce: str) -> None:
+def end_earlier_processes(run: RunDir) -> None:
     """Kill the processes on this host that an earlier attempt has left, before they write beside this one.
 
-    Also those of a run that `--fresh` has set aside, but not what this process descends from: a command may
-    start its own run again. If a rank is killed, its command gets SIGTERM, but not what a shell or another
-    wrapper has started. Not for an attempt in a job: there the scheduler ends all processes, and jobs that
-    the command has submitted inherit its variables.
+    Not what this process descends from: a command may start its own run again. If a rank is killed, its
+    command gets SIGTERM, but not what a shell or another wrapper has started. Not for an attempt in a job:
+    there the scheduler ends all processes, and jobs that the command has submitted inherit its variables.
     """
-    if read_object(run.fence).get("nonce") != nonce:
-        # A later attempt has the run: its processes are not earlier ones.
-        return
     own = set(ancestors())
     for pid, environ in environments():
-        is_of_other = environ.get("STK_NONCE", nonce) != nonce and pid not in own
-        if is_of_other and environ.get("STK_RUN_DIR") == str(run.path):
+        is_of_run = environ.get("STK_RUN_DIR") == str(run.path) and pid not in own
+        if is_of_run and is_fenced(run, environ.get("STK_NONCE", "")):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -167,7 +167,7 @@ class _Rank:
         if places := import_path(run, Path(experiment.task.folder), environ):
             environ["PYTHONPATH"] = places
         if not world.job:
-            end_earlier_processes(run, world.nonce)
+            end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.
         shown = world.is_main and not _is_stdout(path)
@@ -210,6 +210,7 @@ class _Rank:
             self._step, self._is_before_end = found.step, found.is_before_end
         if self._attempt is None:
             return
+        leave_if_fenced(self._run, self._world.nonce)
         self._meet(self._attempt)
         if found is not None and known is None:
             self._attempt.started(found.first_step, found.resumed)
@@ -287,6 +288,8 @@ class _Rank:
         if self._attempt is None:
             return outcome
         ends = [self._end_of(rank) for rank in range(self._world.size)]
+        # It may have been frozen.
+        leave_if_fenced(self._run, self._world.nonce)
         self._meet(self._attempt)
         if any(each["outcome"] != Outcome.FINISHED.value for each in ends):
             self._attempt.ended(self._step, self._leaving.why or "requested")

@@ -258,7 +258,7 @@ class CurrentRun:
 
     def _permit(self) -> None:
         """End the process if another attempt has replaced this one."""
-        leave_if_fenced(self._place.run, self._place.nonce, had_raised=True)
+        leave_if_fenced(self._place.run, self._place.nonce)
 
 
 @cache

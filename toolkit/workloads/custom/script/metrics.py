@@ -144,7 +144,7 @@ class MetricsLog:
             return
         if self._is_due():
             # This process may have been frozen, and another attempt may have replaced it.
-            leave_if_fenced(self._run, self._place.nonce, had_raised=True)
+            leave_if_fenced(self._run, self._place.nonce)
         self._add_held()
         self._add(line, resumed)
         if self._is_due() or line.step == line.total:
@@ -169,7 +169,7 @@ class MetricsLog:
 
     def close(self) -> None:
         """Write waiting lines and the progress, unless another attempt writes by now."""
-        if not is_fenced(self._run, self._place.nonce, had_raised=True):
+        if not is_fenced(self._run, self._place.nonce):
             if read_object(self._run.progress).get("step"):
                 # This is a test after the training, or has not come to the training: earlier lines stay.
                 self._waiting += [each.to_json() for each in self._held if each.metrics]

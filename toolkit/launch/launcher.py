@@ -305,7 +305,8 @@ class _Launcher:
                 _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
                 self._nodes.fail()
             if None not in codes:
-                end_leftovers(self._run, nonce, self._machines.layout.ranks(self._machines.node))
+                ranks = self._machines.layout.ranks(self._machines.node)
+                end_leftovers(self._run, nonce, ranks, lambda: self._is_interrupted_again)
                 return [process.wait() for process in self._ranks]
             if deadline is not None and time.monotonic() > deadline:
                 for process in self._ranks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -101,6 +102,17 @@ def test_command_is_killed_after_the_failure_of_another_rank_even_if_its_script_
     with CurrentRun(Place(run=run, rank=0, size=1, attempt=2)).checkpoint(5) as folder:
         assert status(run, None, attempt=2, size=2) == expected
         (folder / "state").touch()
+
+
+def test_command_goes_on_if_the_failures_of_others_cannot_be_read(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(*_: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(stopping, "first_failure", stale)
+    world = World(rank=0, size=2, local_rank=0, local_size=2, nonce="7.0.0")
+    assert not Leaving(run, world, Stopped(None), Caught()).look()
 
 
 @pytest.mark.parametrize("why, asked", [(None, False), ("SIGTERM", True)])

@@ -111,9 +111,11 @@ class Leaving:
             self.why = str(found.get("why", "requested"))
         if self._has_peers and time.monotonic() - self._looked > _FAILURE_S:
             self._looked = time.monotonic()
-            # If others have only lost a peer, the cause may still come, even from this rank.
-            found = first_failure(self._run, self._nonce) or {}
-            self.has_failed_peer = found.get("class", PEER_LOST) != PEER_LOST
+            # A network file system may not answer for a moment.
+            with suppress(OSError, ValueError):
+                found = first_failure(self._run, self._nonce) or {}
+                # If others have only lost a peer, the cause may still come, even from this rank.
+                self.has_failed_peer = found.get("class", PEER_LOST) != PEER_LOST
         if self.has_failed_peer:
             self.why = self.why or PEER_LOST
         return bool(self.why)

@@ -383,6 +383,7 @@ def test_a_rank_that_fails_lets_the_others_save_and_ends_them(stk: Stk, status: 
     assert (failure["rank"], failure["message"]) == (1, "the command ended with status 3")
     assert (last_attempt().why, last_attempt().rank) == ("exception", 1)
     assert [each["rank"] for each in events(run, "failure")] == [1]
+    assert "counts as done" not in done.stdout + done.stderr
 
 
 def new_run() -> RunDir:

@@ -237,7 +237,7 @@ class _Rank:
         was_cut_short = self._leaving.is_asked and self._is_before_end
         # Rank 0 decides: on other hosts the files of the run may be older.
         if code == 0 and (not self._world.is_main or (has_returned and not was_cut_short)):
-            if self._leaving.is_asked and self._world.is_main:
+            if self._leaving.is_asked and self._world.is_main and not self._leaving.has_failed_peer:
                 log.warning(
                     "the command was asked to leave and ended with status 0, so the run counts as done; the "
                     "option --fresh starts it anew. To continue later, a command must end with status %d",

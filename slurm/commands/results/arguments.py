@@ -107,7 +107,7 @@ def predict(parsers: Parsers) -> None:
         "--output", metavar="FILE", help="appears only when complete (default: standard output)"
     )
     parser.add_argument(
-        "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"
+        "--batch-size", type=positive, metavar="N", help="most rows in a batch (default: as in evaluations)"
     )
 
 
@@ -127,7 +127,7 @@ def serve(parsers: Parsers) -> None:
         "--port", type=int, default=8000, metavar="N", help="port (default 8000; 0: any free one)"
     )
     parser.add_argument(
-        "--batch-size", type=positive, metavar="N", help="rows in a batch (default: as in evaluations)"
+        "--batch-size", type=positive, metavar="N", help="most rows in a batch (default: as in evaluations)"
     )
 
 

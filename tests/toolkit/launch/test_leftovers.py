@@ -31,8 +31,9 @@ input()
 @contextmanager
 def group(text: str) -> Iterator[subprocess.Popen[bytes]]:
     environ = {**os.environ, "STK_NONCE": "here"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(["sh", "-c", text], env=environ, process_group=0, **pipes) as process:
+    with subprocess.Popen(
+        ["sh", "-c", text], env=environ, process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         process.stdin.write(b"begun\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"begun\n"

@@ -233,3 +233,20 @@ def test_advice_says_that_there_is_no_traceback(code: int) -> None:
     advice = record("a step\n", code)["advice"]
     assert "no traceback" in advice
     assert ("FAULTHANDLER" in advice) == (code < 0)
+
+
+def test_frames_of_cpp_below_an_error_do_not_hide_it_from_torchrun() -> None:
+    frames = "".join(f"frame #{number}: c10::Error::Error() + 0x57 (libc10.so)\n" for number in range(45))
+    found = record(
+        _TRACE
+        + "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
+        + frames
+        + _TORCHRUN
+    )
+    assert (found["class"], "uncorrectable ECC" in found["message"]) == ("device", True)
+
+
+def test_error_that_python_ignores_at_its_end_is_not_the_cause() -> None:
+    ignored = "Exception ignored in: <function _Iterator.__del__>\n" + _TRACE + "AssertionError: a child\n"
+    found = record(_TRACE + "OSError: [Errno 116] Stale file handle\n" + ignored + _TORCHRUN)
+    assert (found["class"], "Stale" in found["message"]) == ("io", True)

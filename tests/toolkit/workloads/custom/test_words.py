@@ -129,7 +129,6 @@ def test_arguments_reach_the_command_unchanged(words: list[str]) -> None:
             for wrapper in (
                 ["uv", "run", "--no-sync"],
                 ["conda", "run", "-n", "ds", "--live-stream"],
-                ["numactl", "--interleave=all"],
                 ["poetry", "run", "-q"],
             )
             for rest in ([], ["--num_gpus", "2"])

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from toolkit.run.failure.classes import (
@@ -67,6 +68,10 @@ _CLASSES = {
 _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
 _ELSEWHERE = " on another rank; "
+#: A frame of a stack in C++, of which torch prints many below an error.
+_FRAME = re.compile(r"\s*(frame )?#\d+:? ")
+#: Before a traceback of an error in a destructor, as when Python ends.
+_IGNORED = "Exception ignored in"
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
@@ -104,7 +109,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
 
 def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     """The failure class, and the line that shows it."""
-    parts = [] if code < 0 else _TRACEBACK.split(text)[1:]
+    parts = [] if code < 0 else _tracebacks(text)
     every = [each for each in map(_raised, parts) if each is not None]
     # An exception followed by many lines was handled. That of torchrun has seven lines for each process.
     raised = [each for each in every if each.lines_below <= _SHOWN_LINES or each.name == _TORCHRUN]
@@ -122,6 +127,12 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     found = _EXCEPTION.match(shown)
     kind = _class_of(found[1], found[2], shown) if found else "exception"
     return kind, shown.removeprefix("toolkit.errors.")
+
+
+def _tracebacks(text: str) -> list[str]:
+    """The text after the beginning of each traceback, but of those that Python has ignored."""
+    parts = _TRACEBACK.split(text)
+    return [part for before, part in pairwise(parts) if _IGNORED not in before.rstrip().rpartition("\n")[2]]
 
 
 def _class_of(package: str, name: str, message: str) -> str:
@@ -165,7 +176,8 @@ def _raised(text: str) -> _Raised | None:
     message = text[found.start() :].splitlines()
     kind = _class_of(package, name, "\n".join(message[:_MESSAGE_LINES]))
     line = f"{name}: {said}" if said else name
-    return _Raised(name=name, kind=kind, line=line, lines_below=len(message))
+    below = sum(_FRAME.match(each) is None for each in message)
+    return _Raised(name=name, kind=kind, line=line, lines_below=below)
 
 
 def _cause(raised: list[_Raised]) -> _Raised:

@@ -37,7 +37,7 @@ _LAUNCHERS = frozenset(
     }
 )
 #: Options of a wrapper that no value follows. A word behind another option may be its value.
-_FLAG = re.compile(r"--|-q|--no-sync|--isolated|--frozen|--live-stream|--no-capture-output|--[^=]+=.*")
+_FLAG = re.compile(r"--|-q|--(no-sync|no-dev|locked|frozen|offline|isolated|live-stream|no-capture-output)")
 #: Programs that take the image of a container.
 _OF_CONTAINERS = frozenset({"apptainer", "singularity", "docker", "podman", "enroot"})
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")

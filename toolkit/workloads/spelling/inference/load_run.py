@@ -118,9 +118,9 @@ class OpenRun:
 
     @contextmanager
     def _arithmetic(self) -> Iterator[None]:
-        """Compute on a GPU like the run, and on a CPU in single precision, with the threads of this process.
+        """Compute on a GPU like the run, and on a CPU as the caller does, with the threads of this process.
 
-        Half precision, or the one thread of most runs, would only be slower there.
+        The one thread of most runs would only be slower there.
         """
         if self.device.type != "cuda":
             yield

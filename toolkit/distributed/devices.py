@@ -170,8 +170,8 @@ def _not_granted(found: HostGpus, host: str) -> str:
     else:
         cure = "if the scheduler manages GPUs, request them in resources, or set train.device=cpu"
     return (
-        f"torch can use {found.usable} GPUs on {host}, but the scheduler granted {found.granted}: other jobs "
-        f"may compute on the others; {cure}"
+        f"torch can use {found.usable} GPUs on {host}, but the scheduler granted {found.granted}, so other "
+        f"jobs may use them too: {cure}"
     )
 
 

@@ -43,8 +43,9 @@ class StopEvidence:
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:
     """Return preempted, time_limit, requested, saved or cancelled, from the output of `scontrol show job`.
 
-    A stop without a trace in Slurm counts as requested: a person signalled the processes, and the run must
-    continue. A job may be cancelled while it saves before its time limit.
+    A stop without a trace in Slurm counts as saved if the attempt has recorded that, else as requested: a
+    person signalled the processes. In both cases the run must continue. A job may be
+    cancelled while it saves before its time limit.
     """
     state = job.get("JobState", "")
     if is_preempted(job):

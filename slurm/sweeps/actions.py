@@ -98,7 +98,7 @@ def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[
 def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
     """Record a sweep before its runs are started, so that `to_resume` finds runs that never began.
 
-    Raises UserError, before the record is written, for a folder whose runs could not use their own code, and
+    Before it writes the record, it raises UserError if runs in this folder could not use their own code, and
     UntrustedFolder.
     """
     refuse_colon(folder.path)

@@ -162,7 +162,7 @@ def link(run: RunDir, step: int, best_step: int | None) -> None:
         if each is None or not run.checkpoint(each).is_dir():
             continue
         if _is_of_user(path):
-            log.warning("%s is not a link to a checkpoint; the name is needed for one: move this away", path)
+            log.warning("%s is not a link to a checkpoint, but its name is needed for one: rename it", path)
         else:
             replace_link(path, run.checkpoint(each).name)
 

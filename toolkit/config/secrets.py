@@ -25,6 +25,8 @@ _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+
 _UNMISTAKABLE = re.compile(
     r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?!\w+://|\$\{)(?!\S*(:\d+(/\S*)?|\.\w{1,11})$)[^\s/~.<\[]\S{11,}"
 )
+#: A key of a data set or of a cache, whose value is no secret.
+_OF_DATA = re.compile(r"(?!.*(API|ACCESS|SECRET|PRIVATE)).*KEYS?", re.IGNORECASE)
 #: Minimum length of a value that is searched for in texts.
 _SHORTEST = 6
 #: Why a secret is refused.
@@ -129,7 +131,7 @@ def exposed(environ: Mapping[str, str] = os.environ) -> dict[str, re.Pattern[str
     return {
         name: re.compile(rf"(?<![\w.-])(?<![^/]/){re.escape(value)}(?![\w/-]|\.\w|:\d)")
         for name, value in environ.items()
-        if _UNMISTAKABLE.fullmatch(value) and is_secret(name)
+        if _UNMISTAKABLE.fullmatch(value) and is_secret(name) and not _OF_DATA.fullmatch(name)
     }
 
 

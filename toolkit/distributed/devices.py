@@ -166,12 +166,12 @@ def _not_granted(found: HostGpus, host: str) -> str:
     if found.granted is None or found.visible is not None or found.usable <= found.granted:
         return ""
     if found.granted:
-        cure = "let the scheduler bind each job to its own"
+        cure = "let the scheduler bind each job to its own GPUs"
     else:
         cure = "if the scheduler manages GPUs, request them in resources, or set train.device=cpu"
     return (
         f"torch can use {found.usable} GPUs on {host}, but the scheduler granted {found.granted}, so other "
-        f"jobs may use them too: {cure}"
+        f"jobs may use the rest: {cure}"
     )
 
 

@@ -1,4 +1,4 @@
-"""End what the ranks of this machine have started and could not end, because they were killed."""
+"""End the processes that killed ranks of this machine have left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def end_leftovers(run: RunDir, nonce: str, ranks: Iterable[int], is_urgent: Call
     groups = {each["pid"] for each in records if "pid" in each}
     if not groups:
         return
-    # The kernel has sent SIGTERM to the first process of a group, and a second one may end its save.
+    # The kernel has sent SIGTERM to the first process of each group. A second SIGTERM may end its save.
     for pid in _members(nonce, groups).keys() - groups:
         with suppress(OSError):
             os.kill(pid, signal.SIGTERM)

@@ -25,7 +25,7 @@ def stored_experiment(run: RunDir) -> Experiment:
     if run_id(experiment) != run.run_id:
         raise UserError(
             f"the folder {run.path} holds the experiment of the run {run_id(experiment)}: it was renamed, or "
-            "its config.yaml was edited. Undo that"
+            "its config.yaml was edited. Undo the change"
         )
     return experiment
 

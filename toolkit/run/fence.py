@@ -56,7 +56,7 @@ def raise_fence(run: RunDir, nonce: str, job: str = "") -> None:
 
 
 def keep_fenced(run: RunDir, old: RunDir) -> None:
-    """Keep the attempts of a folder that was set aside from writing into the run's new one.
+    """Fence the attempts of a folder that was set aside: they write nothing into the run's new one.
 
     What a finished attempt has left, such as a service, may go on.
     """

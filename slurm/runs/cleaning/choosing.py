@@ -157,7 +157,7 @@ def _needed(run: RunDir, steps: Sequence[int], wishes: Wishes, *, is_finished: b
 
 
 def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
-    """Return the best steps according to the result, the link `best` or the saves, and kept checkpoints."""
+    """Return the steps that the result, the link `best` or a manifest, and kept checkpoints name as best."""
     try:
         result = (read_json(run.result) or {}).get("best", {}).get("step")
     except (OSError, ValueError, AttributeError):

@@ -81,7 +81,7 @@ def record_crash(
 def conclude_attempt(run: RunDir, nonce: str, code: int) -> None:
     """Complete the line of an attempt that a second Ctrl-C or a wrong input has ended, if it is still open.
 
-    A known cause of a failure counts. That ranks lost the one that ended first is not a cause.
+    A cause that a rank has recorded is kept. A record of a lost peer names no cause.
     """
     last = next((each for each in read_attempts(run) if each.nonce == nonce), None)
     if last is None or not _is_open(last):

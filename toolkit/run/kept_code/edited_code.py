@@ -171,7 +171,7 @@ def _why_lost(run: RunDir) -> str:
 def _of_lost(lost: Mapping[RunDir, str], what: str) -> list[str]:
     """One message about runs whose code has lost files, with the reason of the first; none without runs."""
     why, ids = next(iter(lost.values()), ""), few([run.run_id for run in lost], _NAMED)
-    return [why if len(lost) == 1 else f"{len(lost)} runs {what}, {ids}: {why}"] if lost else []
+    return [why if len(lost) == 1 else f"{len(lost)} runs {what} ({ids}): {why}"] if lost else []
 
 
 def _copy_id(run: RunDir) -> object:

@@ -12,7 +12,7 @@ _UNSAFE = _CONTROL | _BIDIRECTIONAL | dict.fromkeys(range(0x7F, 0xA0), "\ufffd")
 
 #: Escape sequences of a terminal (ECMA-48): those that begin with ESC [, such as colours; strings, such as a
 #: title or a link; short ones, such as ESC ( B, with which `tput sgr0` begins.
-_ORDERS = re.compile(
+_ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]PX^_k][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-jl-~])"
 )
 
@@ -47,9 +47,9 @@ def clean(value: Any) -> Any:
     return value
 
 
-def without_orders(text: str) -> str:
+def without_escapes(text: str) -> str:
     """Return output of a program without colours and other escape sequences."""
-    return _ORDERS.sub("", text)
+    return _ESCAPES.sub("", text)
 
 
 def log_line(raw: bytes) -> str:
@@ -57,5 +57,5 @@ def log_line(raw: bytes) -> str:
 
     Escape sequences are removed, and other control characters are replaced by visible symbols.
     """
-    text = without_orders(raw.decode("utf-8", "replace")).rstrip("\r\n")
+    text = without_escapes(raw.decode("utf-8", "replace")).rstrip("\r\n")
     return str(clean(text.rpartition("\r")[2]))

@@ -246,7 +246,16 @@ def test_frames_of_cpp_below_an_error_do_not_hide_it_from_torchrun() -> None:
     assert (found["class"], "uncorrectable ECC" in found["message"]) == ("device", True)
 
 
-def test_error_that_python_ignores_at_its_end_is_not_the_cause() -> None:
-    ignored = "Exception ignored in: <function _Iterator.__del__>\n" + _TRACE + "AssertionError: a child\n"
+@pytest.mark.parametrize("said", ["in: <function", "while calling deallocator <function"])
+def test_error_that_python_ignores_at_its_end_is_not_the_cause(said: str) -> None:
+    ignored = f"Exception ignored {said} _Iterator.__del__>\n{_TRACE}AssertionError: a child\n"
     found = record(_TRACE + "OSError: [Errno 116] Stale file handle\n" + ignored + _TORCHRUN)
     assert (found["class"], "Stale" in found["message"]) == ("io", True)
+
+
+def test_error_handled_long_before_an_ignored_one_is_not_the_cause() -> None:
+    handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"
+    ignored = "Exception ignored in: <function close>\n" + _TRACE + "AssertionError: a child\n"
+    assert (
+        record(handled + ignored + "#500 loss 0.31\n" * 99 + "no labels are left\n")["class"] == "exception"
+    )

@@ -93,3 +93,8 @@ def test_a_name_word_path_or_address_is_not_taken_for_the_value_of_a_secret(
     monkeypatch.setenv("PROJECT_KEY", value)
     monkeypatch.setenv("REDIS_URL", value)
     assert command("a", text).task.run[-1] == text
+
+
+def test_key_of_data_is_not_taken_for_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATASET_KEY", "imagenet-1k-2012")
+    assert command("--dataset", "imagenet-1k-2012").task.run[-1] == "imagenet-1k-2012"

@@ -26,7 +26,7 @@ from toolkit.run.failure.classes import (
 )
 from toolkit.run.failure.records import failure_record
 from toolkit.run.phases import Phase
-from toolkit.system.output.sanitize import without_orders
+from toolkit.system.output.sanitize import without_escapes
 from toolkit.system.world import World
 
 _SHOWN_LINES = 30
@@ -39,8 +39,8 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, at the beginning of its message.
 _ERRNO = re.compile(r"[\w.]+: \[Errno (\d+)\] ")
-#: Errors of a disk or network that may pass, and lack of memory. A refused connection and a read-only file
-#: system do not pass by themselves.
+#: Errors of a disk or network after which a new attempt is made, and lack of memory. A refused connection and
+#: a read-only file system do not pass by themselves.
 _CLASSES_BY_ERRNO = {
     **dict.fromkeys((errno.ESTALE, errno.EIO, errno.EREMOTEIO, errno.ETIMEDOUT), IO),
     errno.ENOMEM: OUT_OF_MEMORY,
@@ -69,9 +69,9 @@ _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
 _ELSEWHERE = " on another rank; "
 #: A frame of a stack in C++, of which torch prints many below an error.
-_FRAME = re.compile(r"\s*(frame )?#\d+:? ")
+_FRAME = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+))")
 #: Before a traceback of an error in a destructor, as when Python ends.
-_IGNORED = "Exception ignored in"
+_IGNORED = "Exception ignored "
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
@@ -85,7 +85,7 @@ def failure_of(world: World, code: int, output: str, step: int | None) -> dict[s
     output   the end of its output
     step     the last step that it has logged; None if it logs none
     """
-    output = _PREFIX.sub("", without_orders(output).replace("\r", "\n"))
+    output = _PREFIX.sub("", without_escapes(output).replace("\r", "\n"))
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     message = _ending(code) + (f": {shown}" if shown else "")
@@ -130,9 +130,14 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
 
 
 def _tracebacks(text: str) -> list[str]:
-    """The text after the beginning of each traceback, but of those that Python has ignored."""
-    parts = _TRACEBACK.split(text)
-    return [part for before, part in pairwise(parts) if _IGNORED not in before.rstrip().rpartition("\n")[2]]
+    """The text after the beginning of each traceback; one of an error that Python ignores begins no part."""
+    found: list[str] = []
+    for before, part in pairwise(_TRACEBACK.split(text)):
+        if _IGNORED not in before.rstrip().rpartition("\n")[2]:
+            found.append(part)
+        elif found:
+            found[-1] += part
+    return found
 
 
 def _class_of(package: str, name: str, message: str) -> str:

@@ -26,7 +26,8 @@ _HEAD_START_S = 15.0
 KILL_AFTER_S = 2 * LEAD_S
 #: Most seconds between SIGTERM and SIGKILL if a script saves. A save that takes longer hangs.
 SAVE_S = 1800.0
-#: The same after another rank has failed: less than the launcher gives this process.
+#: Seconds between SIGTERM and SIGKILL after another rank has failed, also if a script saves: fewer than the
+#: launcher gives this process.
 _KILL_AFTER_FAILURE_S = 12.0
 #: Seconds between two looks for a failure of another rank.
 _FAILURE_S = 1.0

@@ -123,8 +123,8 @@ class MetricsLog:
         self._last = 0
         # Whether another process of this attempt has logged, and no line of a training came from this one.
         self._comes_after = False
-        # For each total that lines of training had in this process, the newest last: the highest step of the
-        # newest training.
+        # The highest step of the current training for each total that this process has logged. The newest
+        # total is last.
         self._highest: dict[int | None, int] = {}
         self._has_warned = False
 
@@ -267,7 +267,7 @@ class MetricsLog:
         """Whether a line of training begins a second training, such as that of a fold, with its own steps.
 
         The first may have stopped early. Then the second has a new total, or is another process. Two models
-        that are trained in turn may each have a total, so that an earlier total is no sign.
+        that are trained in turn may have different totals, so an earlier total is no sign.
         """
         is_second, last = False, next(reversed(self._highest), None)
         if line.total and self._comes_after:

@@ -14,7 +14,7 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 #: Subfolder of the experiments folder for scripts that were started without `stk`.
 _ALONE = "alone"
 
-#: The variable that tells the processes that a script starts that it has the checkpoints.
+#: Names the process that deletes leftovers of checkpoints; the processes that it starts inherit it.
 _TAKEN = "STK_CHECKPOINTS_TAKEN"
 
 
@@ -56,9 +56,9 @@ class Place:
         return f"{self.nonce}.{self.attempt}.{self.restart}"
 
     def take_checkpoints(self) -> bool:
-        """Take the checkpoints for this process; False if a process that has started it has them.
+        """Take the checkpoints for this process; False if a parent process has them.
 
-        As that of a training, which starts another process to evaluate a checkpoint, and may be saving.
+        A training may be saving while a process that it has started evaluates a checkpoint.
         """
         here = f"{self.start} {self.run.path} "
         if not os.environ.get(_TAKEN, "").startswith(here):

@@ -1,4 +1,4 @@
-"""Processes that a script starts: they survive a signal to all, obey their parent, and spare its save."""
+"""Processes that a script starts survive a signal to all, end with their parent, and keep its checkpoint."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5])
 def test_two_models_with_their_own_totals_are_one_training(run: RunDir, turns: int) -> None:
-    """As a generator and a discriminator, which makes five steps for each of its own."""
+    """A generator and a discriminator, which makes five steps for each step of the generator."""
     run.path.mkdir()
     log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
     begun = set()

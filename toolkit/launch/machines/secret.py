@@ -34,12 +34,16 @@ def offered_secret(folder: Path, port: int, environ: Mapping[str, str] = os.envi
         path.unlink(missing_ok=True)
         create_once(path, new_secret(), mode=stat.S_IRUSR | stat.S_IWUSR)
         yield derive(read_secret(path), _PURPOSE)
-    finally:
+    except BaseException:
         path.unlink(missing_ok=True)
-        # Remove the folders that were made here, unless they hold runs now.
+        # Remove the folders that were made here, unless they hold runs now. If the machines have connected,
+        # another one may be making the run's folder at this moment.
         with suppress(OSError):
             for each in made:
                 each.rmdir()
+        raise
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _make_folder(folder: Path) -> list[Path]:

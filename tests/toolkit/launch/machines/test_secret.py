@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from toolkit.distributed.secure.secret import SECRET_FILE
+from toolkit.errors import RendezvousError
 from toolkit.launch.machines.secret import known_secrets, offered_secret
 
 PORT = 29500
@@ -22,12 +24,20 @@ def test_a_secret_is_in_the_shared_folder_during_the_meeting_only(tmp_path: Path
         (path,) = folder.iterdir()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert known_secrets(folder, {}) == []
-    assert not folder.exists()
+    assert not [*folder.iterdir()]
+
+
+def test_a_meeting_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "experiments"
+    with pytest.raises(RendezvousError), offered_secret(folder, PORT, {}):
+        raise RendezvousError("node 1 has not come")
+    assert not folder.parent.exists()
 
 
 def test_a_folder_with_runs_is_kept(tmp_path: Path) -> None:
-    with offered_secret(tmp_path / "experiments", PORT, {}):
+    with suppress(RendezvousError), offered_secret(tmp_path / "experiments", PORT, {}):
         (tmp_path / "experiments" / "run-1").mkdir()
+        raise RendezvousError("node 1 has not come")
     assert [entry.name for entry in (tmp_path / "experiments").iterdir()] == ["run-1"]
 
 

@@ -300,10 +300,11 @@ class Checkpoints:
 
     def _join(self) -> None:
         self._throttle.disable()
+        seen = -1
         while self._writer is not None and self.is_writing:
-            moves = self._points_passed
             self._writer.join(_LOOK_S)
-            if self._points_passed != moves:
+            if self._points_passed != seen:
+                seen = self._points_passed
                 self.heartbeat()
 
     def _permit(self) -> None:

@@ -10,29 +10,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from slurm.cli import _parse
-from tests.patience import wait_for_the_end_of
 from tests.tiers import first_quick
 from tests.toolkit.support.tiny import events
-from tests.toolkit.workloads.moved_run import ended
+from tests.toolkit.workloads.custom.command_runs import Stk, last_attempt, script, the_run
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.files import read_json
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.attempts.outcome import Outcome
-from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.records.ranks import hosts_of
 from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.worker import run_attempt
-
-Stk = Callable[..., subprocess.CompletedProcess[str]]
 
 #: Saves a number, and goes on with it in the next attempt; leaves when it is asked to.
 SAVES = """
@@ -51,29 +47,6 @@ while step < 3 or not latest:
         assert os.path.exists(os.environ["STK_STOP_FILE"])
         sys.exit(75)
 """
-
-
-@pytest.fixture
-def stk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stk:
-    """Runs the command `stk` in a folder of its own."""
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "runs"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    return ended
-
-
-def script(text: str, name: str = "train.py") -> None:
-    Path(name).write_text(text)
-
-
-def the_run() -> RunDir:
-    (run,) = find_runs(Path(os.environ["STK_EXPERIMENT_DIR"]))
-    return run
-
-
-def last_attempt() -> AttemptRecord:
-    return read_attempts(the_run())[-1]
 
 
 def terminated(*words: str) -> int:
@@ -198,77 +171,6 @@ def test_script_in_a_wrapper_that_ends_before_it_saves_and_resumes(stk: Stk) -> 
     assert last_attempt().saved is True
     assert stk("run", *words).returncode == 0
     assert last_attempt().resumed is True
-
-
-def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(stk: Stk) -> None:
-    script(
-        "import os, pathlib, signal, psutil\n"
-        "mine = pathlib.Path('pid')\n"
-        "if os.environ['STK_ATTEMPT'] == '1':\n"
-        "    mine.write_text(str(os.getpid()))\n"
-        "    os.kill(int(os.environ['STK_WATCHER']), signal.SIGKILL)\n"
-        "    signal.pause()\n"
-        "earlier = int(mine.read_text())\n"
-        "if psutil.pid_exists(earlier) and psutil.Process(earlier).status() != psutil.STATUS_ZOMBIE:\n"
-        "    os.kill(earlier, signal.SIGKILL)\n"
-        "    raise SystemExit('it lives')\n"
-    )
-    Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
-    done = stk("run", "code=[train.py,train.sh]", "--", "sh", "train.sh")
-    assert [each.why for each in read_attempts(the_run())] == ["killed", "finished"], done.stderr
-
-
-def test_process_behind_a_wrapper_ends_with_its_killed_rank(stk: Stk) -> None:
-    script(
-        "import os, pathlib, signal\n"
-        "pathlib.Path('pid').write_text(str(os.getpid()))\n"
-        "os.kill(int(os.environ['STK_WATCHER']), signal.SIGKILL)\n"
-        "signal.pause()\n"
-    )
-    Path("train.sh").write_text(f"{sys.executable} train.py\ntrue\n")
-    words = ("resources.max_crashes=0", "code=[train.py,train.sh]", "--", "sh", "train.sh")
-    assert stk("run", *words).returncode == 4
-    wait_for_the_end_of(int((the_run().work / "pid").read_text()))
-
-
-def test_rank_of_a_replaced_attempt_does_not_finish_the_run(stk: Stk) -> None:
-    """As one that was frozen until another attempt had begun."""
-    script(
-        "import json, os, pathlib\n"
-        "fence = {'nonce': 'other', 'earlier': [os.environ['STK_NONCE']]}\n"
-        "(pathlib.Path(os.environ['STK_RUN_DIR']) / 'fence.json').write_text(json.dumps(fence))\n"
-    )
-    assert stk("run", "--", sys.executable, "train.py").returncode != 0
-    run = the_run()
-    assert not run.result.exists()
-    assert [each.why for each in read_attempts(run)] == [None]
-
-
-#: The first process that is about to write a report is killed.
-KILLED_ONCE = """
-import os, pathlib, signal, sys
-
-class Killed:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name == "toolkit.report.rendering.writing" and (once := pathlib.Path("once")).exists():
-            once.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.meta_path.insert(0, Killed)
-"""
-
-
-def test_rank_killed_while_it_writes_the_report_counts_as_a_crash(
-    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script("")
-    (tmp_path / "sitecustomize.py").write_text(KILLED_ONCE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    Path("once").touch()
-    assert stk("run", "resources.max_crashes=0", "--", sys.executable, "train.py").returncode == 4
-    (attempt,) = read_attempts(the_run())
-    assert attempt.why == "killed"
 
 
 @pytest.mark.parametrize("is_written", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.files import append_json_line
-from toolkit.run.attempts.goodput import Goodput, timeline
+from toolkit.run.attempts.goodput import Goodput, spans, timeline
+from toolkit.run.attempts.records import attempt_records, read_attempts
 from toolkit.run.run_dir import RunDir
 
 
@@ -150,9 +152,12 @@ def test_the_parts_sum_to_the_total_time(
     assert min(getattr(found, name) for name in Goodput.__slots__) >= 0
     assert 0 <= found.share <= 1
     for each in timeline(run, 1e9):
-        spans = [span for span in each.spans() if span.kind != "saving"]
-        length = sum(span.end - span.begin for span in spans)
+        without_saves = [span for span in each.spans() if span.kind != "saving"]
+        length = sum(span.end - span.begin for span in without_saves)
         assert length == pytest.approx(each.spent.total, abs=1e-6)
+    whole = spans(read_attempts(run), [-1.0], clock + 5)
+    assert all(span.begin < span.end for span in whole)
+    assert all(one.end == pytest.approx(other.begin) for one, other in itertools.pairwise(whole))
 
 
 # ---- the queue
@@ -194,6 +199,9 @@ def test_damaged_submission_lines_are_ignored(run: RunDir) -> None:
     assert goodput(run, 999).waiting == 0
 
 
+# ---- the time line
+
+
 def test_time_line_of_an_attempt_has_its_spans_at_their_times(run: RunDir) -> None:
     told(run, start(100, 110, 0, 80), start(130, 135, 60, 90), saves=((105, 0.5),))
     first, second = timeline(run, 999)
@@ -202,3 +210,34 @@ def test_time_line_of_an_attempt_has_its_spans_at_their_times(run: RunDir) -> No
     assert spans["saving"] == (104.5, 105)
     assert spans["repeated"] == (110 - first.spent.repeated, 110)
     assert [span.kind for span in second.spans()] == ["away", "starting", "training"]
+
+
+def told_spans(
+    starts: list[dict[str, Any]], now: float, *submitted: float, is_live: bool = True
+) -> list[tuple[str, float, float]]:
+    attempts = attempt_records({"attempt": number, **each} for number, each in enumerate(starts, start=1))
+    return [(each.kind, each.begin, each.end) for each in spans(attempts, submitted, now, is_live=is_live)]
+
+
+def test_requeued_run_waits_before_and_between_its_attempts() -> None:
+    first = start(100, 150, 0, 10, 10) | {"job_id": "7", "restart": 0}
+    second = start(180, 250, 10, 30, 10) | {"job_id": "7", "restart": 1}
+    assert told_spans([first, second], 300, 50) == [
+        ("waiting", 50, 100),
+        ("starting", 100, 110),
+        ("training", 110, 150),
+        ("waiting", 150, 180),
+        ("starting", 180, 190),
+        ("training", 190, 250),
+        ("waiting", 250, 300),
+    ]
+
+
+def test_only_a_live_run_waits_until_now() -> None:
+    assert told_spans([start(100, 150, 0, 5)], 300, is_live=False)[-1] == ("training", 102, 150)
+    assert told_spans([], 90, 50) == [("waiting", 50, 90)]
+    assert told_spans([], 90) == []
+
+
+def test_attempt_without_a_start_time_is_left_out() -> None:
+    assert told_spans([{}, start(100, None, 0, 5)], 200)[0] == ("starting", 100, 102)

@@ -58,12 +58,7 @@ def test_the_trained_epoch_is_the_last_whole_one() -> None:
     assert trained((), 0.0) is None
 
 
-def test_the_later_line_of_a_step_counts() -> None:
-    (epoch,) = by_epoch([line("train", 10, 1.0, loss=9.0), line("train", 10, 1.0, loss=0.5)])
-    assert epoch.training["loss"] == 0.5
-
-
-def test_lines_of_one_step_are_joined() -> None:
+def test_lines_of_one_step_are_joined_and_the_later_value_counts() -> None:
     """As of a script that scores several sets; the second line need not know the epoch."""
     second = {"split": "validation", "step": 10, "epoch": None, "b_loss": 3.0, "accuracy": 0.5}
     (epoch,) = by_epoch([line("validation", 10, 1.0, a_loss=2.0, accuracy=0.1), second])

@@ -19,13 +19,10 @@ from tests.toolkit.support.tiny_training import Attempt, Lab, train_rank
 from toolkit.checkpoint.state import Progress
 from toolkit.checkpoint.verification import verify
 from toolkit.config import Experiment
-from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.run.records.step_records import (
     SaveRecord,
-    StepRecord,
     StepRecords,
-    check_step,
     extend,
     last_step,
     read_saves,
@@ -210,18 +207,6 @@ def test_damaged_manifest_is_skipped(run: RunDir) -> None:
     assert list(read_saves(run)) == []
 
 
-@pytest.mark.parametrize("step", [0, -1, 4, 100])
-def test_step_beyond_the_run_is_refused(run: RunDir, step: int) -> None:
-    """The step after the last one is allowed: it is in progress or has failed."""
-    write(run, [([1], 1.0), ([2], 1.0)])
-    check_step(run, 3)
-    with pytest.raises(UserError, match=rf"has no step {step}: it has done 2 steps so far"):
-        check_step(run, step)
-    write_json(run.result, {})
-    with pytest.raises(UserError, match="has no step 3: it finished after step 2"):
-        check_step(run, 3)
-
-
 def test_last_step_is_the_maximum_over_all_files(run: RunDir) -> None:
     assert last_step(run) == 0
     write(run, [([1], 1.0)])
@@ -276,9 +261,3 @@ def test_records_of_a_killed_run_equal_those_of_an_undisturbed_one(
     run.step_records.write_bytes(run.step_records.read_bytes() + b'{"step": 7, "samp')
     run_ranks(1, train_rank, run.path, Attempt())
     assert record_lines(run) == record_lines(undisturbed)
-
-
-def test_records_of_another_seed_differ_in_the_first_samples(lab: Lab, undisturbed: RunDir) -> None:
-    other = lab.train(tiny(lab.folder, "train.reduction=exact", "seed=1"), Attempt())
-    first: StepRecord = next(read_step_records(other))
-    assert first.samples != next(read_step_records(undisturbed)).samples

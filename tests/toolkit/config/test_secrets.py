@@ -103,13 +103,6 @@ def test_a_default_of_a_secret_is_written_as_text(told, monkeypatch):
     assert to_plain(load(told, override))["data"]["text_column"] == "text"
 
 
-def test_a_missing_variable_is_named_with_its_key(told, faults, monkeypatch):
-    monkeypatch.delenv("MYTOKEN")
-    found = faults(load, told)
-    assert [fault.key for fault in found] == ["data.text_column", "resources.environment.A"]
-    assert all("MYTOKEN is not set" in fault.problem for fault in found)
-
-
 @pytest.mark.parametrize(
     "way", ["${data.text_column}", "${oc.env:${oc.env:WHICH}}", "${oc.env:NONE,${oc.env:MYTOKEN}}"]
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import first_quick
 from tests.toolkit.config.composing import compose
 from toolkit.config import load
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
@@ -57,6 +58,32 @@ def test_includes_nested_deeper_than_the_limit_are_refused(write, faults):
     write("5.yaml", "x\n")
     (fault,) = faults(compose, write("deep.yaml", "a: ${from_file:0.yaml}\n"))
     assert f"{MAX_DEPTH} deep" in fault.problem
+
+
+@pytest.mark.parametrize("line", ["a{0}: ${{a{1}}}${{a{1}}}\n", "a{0}: ['${{a{1}}}', '${{a{1}}}']\n"])
+@pytest.mark.parametrize("order", first_quick([1, -1]))
+def test_exponential_references_are_refused_with_the_line(write, faults, line, order):
+    lines = [line.format(number, number - 1) for number in LINES][::order]
+    (fault,) = faults(compose, write("bomb.yaml", "a0: x\n" + "".join(lines)))
+    assert fault.origin.startswith("bomb.yaml:")
+    assert fault.key.startswith("a")
+
+
+def test_exponential_references_in_the_path_of_an_include_are_refused(write, faults):
+    lines = "".join(f"a{number}: ${{a{number - 1}}}${{a{number - 1}}}\n" for number in LINES)
+    faults(compose, write("bomb.yaml", f"a0: x\n{lines}b: ${{from_file:${{a{LINES.stop - 1}}}}}\n"))
+
+
+@pytest.mark.parametrize("text", ["${b}" * 101, "${b}" + "x" * 65_536])
+def test_a_text_with_too_many_references_or_characters_is_refused(write, faults, text):
+    (fault,) = faults(compose, write("long.yaml", f"b: x\na: {text}\n"))
+    assert (fault.origin, fault.key) == ("long.yaml:2", "a")
+
+
+def test_an_experiment_with_thousands_of_references_is_refused(write, faults):
+    lines = "".join(f"a{number}: {'${b}' * 99}\n" for number in range(100))
+    (fault,) = faults(compose, write("many.yaml", f"b: x\n{lines}"))
+    assert "references" in fault.problem
 
 
 @pytest.fixture

@@ -29,6 +29,15 @@ class TestReferences:
         tree = compose(movies, ["model.filters=${model.embedding_dim}", "model.embedding_dim=5"]).tree
         assert tree["model"]["filters"] == 5
 
+    def test_references_in_any_order_and_of_any_kind_are_resolved(self, write):
+        text = (
+            "d: ${c}/d\nc: ${.b}/c\nb: ${list.1}\nlist: ['1', '${deep.${which}.name}']\nwhich: one\n"
+            "deep: {one: {name: x, again: '${..two}'}, two: {same: '${deep.one.name}'}}\ncopy: ${deep}\n"
+        )
+        tree = compose(write("order.yaml", text)).tree
+        assert tree["d"] == "x/c/d"
+        assert tree["copy"] == {"one": {"name": "x", "again": {"same": "x"}}, "two": {"same": "x"}}
+
     def test_an_escaped_reference_stays_text(self, movies):
         tree = compose(movies, [r"resources.setup=['cd \${HOME}', 'echo $USER']"]).tree
         assert tree["resources"]["setup"] == ["cd ${HOME}", "echo $USER"]

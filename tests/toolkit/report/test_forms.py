@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure as Canvas
 from rich.console import Console
 
 from tests.toolkit.report.parsed_page import parse
-from toolkit.report.blocks import Document, Figure, Numbers, Section, Text, table
+from toolkit.report.blocks import Document, Figure, Numbers, Section, Text, table, turned
 from toolkit.report.plotting.themes import Theme
 from toolkit.report.rendering.markdown import markdown
+from toolkit.report.rendering.markdown import table as markdown_table
 from toolkit.report.rendering.page import page
 from toolkit.report.rendering.terminal import show
 from toolkit.report.rendering.writing import spreadsheets
@@ -89,6 +92,28 @@ def test_markdown_leaves_out_folded_sections() -> None:
     assert not any(each in text for each in ("Wide", "Old", "Nothing to see"))
 
 
+def test_markdown_aligns_numbers_right_and_shows_the_best_in_bold() -> None:
+    rows = [["a|b", "0.5"], ["<c>", "0.4"], ["d_e", "0.6"]]
+    assert markdown_table(table("Runs", ["run", "loss"], rows, best=frozenset({(1, 1)}))).splitlines() == [
+        "## Runs",
+        "",
+        "| run | loss |",
+        "| --- | ---: |",
+        "| a\\|b | 0.5 |",
+        "| \\<c\\> | **0.4** |",
+        "| d\\_e | 0.6 |",
+    ]
+
+
+@given(st.text())
+def test_no_text_breaks_out_of_its_cell_in_markdown(text: str) -> None:
+    line = markdown_table(table("t", ["x"], [[text]])).removesuffix("\n").rpartition("\n")[2]
+    assert line.startswith("| ")
+    assert line.endswith(" |")
+    unescaped = line.replace("\\\\", "").replace("\\|", "")
+    assert unescaped.count("|") == 2
+
+
 def test_spreadsheets_contain_full_numbers_and_no_formulas() -> None:
     assert spreadsheets(DOCUMENT) == {"all.csv": "n\n1.5\n'=1\n", "more.csv": "m\n"}
     assert list(DOCUMENT.figures()) == ["bars.png"]
@@ -113,3 +138,14 @@ def test_a_terminal_shows_few_rows_of_many_and_says_which(few: tuple[int, ...] |
     text = terminal(Document(title="", sections=(Section(title="", blocks=(long,)),)))
     assert text.count("row") - text.count("rows") == shown
     assert ("the last ones" in " ".join(text.split())) == (few is not None)
+
+
+def test_turned_and_narrowed_tables_keep_the_marks_of_their_cells() -> None:
+    rows = [["a", "1", "2"], ["b", "3", "4"]]
+    best = frozenset({(0, 1), (1, 2)})
+    runs = table("Runs", ["run", "loss", "f1"], rows, feet=(("all", "4", "6"),), best=best, optional=(1, 2))
+    across, narrow = turned(runs, "metric"), runs.without(1)
+    assert (across.head, across.best) == (("metric", "a", "b"), {(0, 1), (1, 2)})
+    assert across.rows == (("loss", "1", "3"), ("f1", "2", "4"))
+    assert (narrow.head, narrow.rows) == (("run", "f1"), (("a", "2"), ("b", "4")))
+    assert (narrow.feet, narrow.best, narrow.optional, narrow.texts) == ((("all", "6"),), {(1, 1)}, (1,), 1)

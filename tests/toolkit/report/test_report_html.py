@@ -11,7 +11,7 @@ import matplotlib.image
 import pytest
 
 from tests.toolkit.report.parsed_page import Page, parse
-from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
+from tests.toolkit.report.report_folders import write_finished
 from toolkit.errors import DataError
 from toolkit.report.rendering.writing import write_report
 from toolkit.run.run_dir import RunDir
@@ -141,15 +141,6 @@ def test_a_new_run_has_a_page(new_run: RunDir) -> None:
     assert "pending" in page.text
     assert "nothing recorded yet" in page.text
     assert page.tables == []
-
-
-def test_a_failed_run_shows_its_error(new_run: RunDir) -> None:
-    write_metrics(new_run)
-    write_attempts(new_run, finished=False)
-    write_failure(new_run, message="<b>bad</b>\nthing")
-    page = parse(write_report(new_run).read_text(encoding="utf-8"))
-    assert page.headings[1] == "Failure"
-    assert "OutOfMemoryError: <b>bad</b>\nthing" in page.text
 
 
 def test_a_run_of_a_missing_task_has_a_report_without_the_sections_of_the_task(tmp_path: Path) -> None:

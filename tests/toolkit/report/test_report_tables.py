@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.toolkit.report.drawn import printed
-from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished, write_metrics
+from tests.toolkit.report.report_folders import write_attempts, write_failure, write_finished
 from toolkit.report.run.summary import summarize
 from toolkit.report.run.text import headline
 from toolkit.run.run_dir import RunDir
@@ -74,17 +74,3 @@ def test_a_failed_run_shows_error_place_and_advice(new_run: RunDir) -> None:
     assert "rank 3 on node07 in phase backward at step 151" in text
     assert "Raise train.accumulation." in text
     assert "loss.backward()" in text
-
-
-def test_several_runs_share_one_table_with_their_differences(tmp_path: Path, new_run: RunDir) -> None:
-    first = write_finished(tmp_path / "sst2-aaa", lr=0.001)
-    second = write_finished(tmp_path / "sst2-bbb", lr=0.01)
-    write_metrics(new_run)
-    text = printed([first, second, new_run], 120)
-    rows = rows_of(text)
-    scores = ["80.00", "%", "@", "200", "0.4312", "79.12", "%", "78.50", "%", "5", "min", "00", "s"]
-    assert ["sst2-aaa", "finished", "300", *scores] in rows
-    assert ["sst2-bbb", "finished", "300", *scores] in rows
-    assert ["sst2-0b5e11", "pending", "300", "80.00", "%", "@", "200", "–", "–", "–", "–"] in rows
-    assert ["optimizer.lr", "0.001", "0.01", "0.001"] in rows
-    assert "best accuracy" in text

@@ -180,6 +180,15 @@ def test_spread_of_one_run_has_no_deviation_and_of_no_run_is_a_dash() -> None:
 # ---- tables
 
 
+def test_each_run_has_a_row_with_its_best_and_its_scores(runs: list[RunDir]) -> None:
+    found = runs_table(compare([runs[0], runs[2]]))
+    titles = ("best accuracy", "test loss", "test accuracy", "test macro F1")
+    assert found.head == ("run", "state", "step", *titles, "time")
+    scores = ("80.00 % @ 200", "0.4312", "80.00 %", "78.50 %")
+    assert found.rows[0] == ("sst2-a1", "finished", "300", *scores, "5 min 00 s")
+    assert found.rows[1][:-1] == ("sst2-a3", "unfinished", "300", "80.00 % @ 200", "–", "–", "–")
+
+
 def test_the_best_of_each_score_is_marked(runs: list[RunDir]) -> None:
     found = runs_table(compare(runs))
     column = found.head.index("test accuracy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import sys
@@ -10,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.toolkit.support.nvml import Library, gpu
-from toolkit.monitoring.usage.sampling import UsageSampler
-from toolkit.monitoring.usage.values import RankUsage, read_usage
+from toolkit.monitoring.usage.sampling import History, UsageSampler
+from toolkit.monitoring.usage.values import Moment, RankUsage, read_usage
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -107,3 +110,30 @@ def test_a_hanging_driver_does_not_block_the_rank(run: RunDir, monkeypatch: pyte
     assert sampler._thread.daemon
     may_go.set()
     sampler._thread.join(60)
+
+
+# -- the history
+
+
+def history_of(count: int, longest: int) -> list[float]:
+    history = History(longest)
+    for second in range(count):
+        history.add(Moment(time=float(second), rss_mb=1.0, cpu_percent=1.0))
+    return [moment.time for moment in history.moments]
+
+
+def test_a_full_history_drops_every_second_point() -> None:
+    assert history_of(4, longest=4) == [0.0, 1.0, 2.0, 3.0]
+    assert history_of(5, longest=4) == [0.0, 2.0, 4.0]
+    assert history_of(9, longest=4) == [0.0, 4.0, 8.0]
+
+
+@given(st.integers(1, 3000), st.integers(2, 20))
+def test_points_are_evenly_spaced_over_the_whole_time(count: int, longest: int) -> None:
+    times = history_of(count, longest)
+    gaps = {later - earlier for earlier, later in itertools.pairwise(times)}
+    assert len(times) <= longest
+    assert times[0] == 0.0
+    assert len(gaps) <= 1
+    assert count - 1 - times[-1] < max(gaps, default=1.0)
+    assert count <= longest or len(times) >= longest // 2

@@ -21,30 +21,23 @@ def make_run(parent: Path, name: str) -> RunDir:
     return run
 
 
-def test_all_paths_are_inside_the_run_folder_and_distinct(tmp_path: Path) -> None:
+def test_all_paths_are_inside_the_run_folder_and_distinct_and_none_is_created(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "movies-1f3a9c")
-    properties = [name for name, value in vars(RunDir).items() if isinstance(value, property)]
+    properties = [name for name in dir(RunDir) if isinstance(getattr(RunDir, name), property)]
     paths = [path for name in properties if isinstance(path := getattr(run, name), Path)]
     paths += [run.ranks("a"), run.rendezvous("a"), run.log("a", 3), run.checkpoint(7)]
     paths += [run.artifact("labels.json"), run.artifact("benchmarks/a/b.txt")]
     assert len(paths) > 20
     assert all(run.path in path.parents for path in paths)
     assert len(set(paths)) == len(paths)
+    assert run.checkpoint_steps() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../config.yaml", "a/../../b", "/etc/passwd"])
 def test_artifact_outside_the_artifacts_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="artifacts"):
         RunDir(tmp_path).artifact(name)
-
-
-def test_naming_files_creates_none(tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
-    for name in dir(RunDir):
-        if isinstance(getattr(RunDir, name, None), property):
-            getattr(run, name)
-    assert run.checkpoint_steps() == []
-    assert list(tmp_path.iterdir()) == []
 
 
 @given(steps=st.sets(st.integers(0, 10**12), max_size=8))

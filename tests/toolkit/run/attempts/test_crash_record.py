@@ -157,13 +157,16 @@ def test_silent_ranks_on_several_hosts_blame_nobody(run: RunDir) -> None:
     assert (line.why, line.blamed) == (PEER_LOST, None)
 
 
-def test_crash_without_any_report_blames_no_host(run: RunDir) -> None:
+@pytest.mark.parametrize(
+    "kind, how", [("killed", "(status 137)"), ("oom_killed", "(memory ran out, status 137)")]
+)
+def test_crash_without_any_report_blames_no_host(run: RunDir, kind: str, how: str) -> None:
     start(run, of=4, hosts=["w1", "w2"])
-    record_crash(run, 137)
+    record_crash(run, 137, hint=CrashHint(kind=kind))
     (line,) = read_attempts(run)
-    assert (line.why, line.blamed) == ("killed", None)
+    assert (line.why, line.blamed) == (kind, None)
     message = read_json(run.failure)["message"]
-    assert message.startswith("all ranks exited without an error message (status 137)")
+    assert message.startswith(f"all ranks exited without an error message {how}")
 
 
 def test_recording_a_crash_twice_changes_nothing(run: RunDir) -> None:
@@ -280,15 +283,6 @@ def test_rank_killed_for_lack_of_memory_is_named_despite_lost_peers(run: RunDir,
     record_crash(run, 137, hint=CrashHint(kind="oom_killed", rank=3))
     crash(run, "oom_killed", step=7, rank=3)
     assert after_failure(run, plain).action == "stop"
-
-
-def test_unknown_rank_killed_for_lack_of_memory_is_recorded_as_oom_killed(run: RunDir) -> None:
-    start(run, of=4)
-    record_crash(run, 137, hint=CrashHint(kind="oom_killed"))
-    failure = read_json(run.failure)
-    assert failure["class"] == "oom_killed"
-    cause = "(memory ran out, status 137)"
-    assert failure["message"].startswith(f"all ranks exited without an error message {cause}")
 
 
 def test_report_of_a_rank_takes_precedence_over_the_crash_hint(run: RunDir) -> None:

@@ -20,23 +20,18 @@ from toolkit.workload import Violation
 
 
 def check_inputs(
-    experiment: Experiment,
-    origins: Origins | None = None,
-    *,
-    is_trained: bool = False,
-    coming: Mapping[Path, Experiment] | None = None,
+    experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
 ) -> None:
     """Raise DataError if files or weights that an experiment names are missing or do not match it.
 
-    origins      where its keys were written, for the message
     is_trained   whether the model is trained already: its initial weights are not checked then, and the
                  encoder of its texts was kept with the prepared data
     coming       runs that will have finished when this one begins, by their folders
     """
-    raise_violations(input_violations(experiment, is_trained=is_trained, coming=coming), origins)
+    raise_violations(input_violations(experiment, is_trained=is_trained, coming=coming), None)
 
 
-def check_data(experiment: Experiment, origins: Origins | None = None) -> None:
+def check_data(experiment: Experiment, origins: Origins) -> None:
     """As `check_inputs`, for the data alone. Preparing them needs neither a model nor an earlier run."""
     raise_violations(experiment.data.violations(), origins)
 

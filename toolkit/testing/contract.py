@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,15 +18,12 @@ from toolkit.config.serialize import to_plain
 from toolkit.distributed.process_group import Group
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json_lines
-from toolkit.launch.launcher import launch
-from toolkit.launch.machines.coordination import Nodes
-from toolkit.launch.machines.layout import Machines
 from toolkit.registry import metric_of, metrics_of
-from toolkit.reliability.fault_injection import VARIABLE as FAULTS
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.system.world import World
 from toolkit.task import Evaluation, Task, task_class
+from toolkit.testing.trial_runs import launched
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.evaluation import evaluate
 from toolkit.training.numerics.rng import seed_everything
@@ -269,8 +265,7 @@ def stops_and_processes_change_nothing(experiment: Experiment, folder: Path) -> 
 
 def _train(experiment: Experiment, folder: Path, processes: int, fault: str = "") -> RunDir:
     run = create_run(experiment, folder)
-    environ = {**os.environ, FAULTS: fault}
-    code = launch(run, environ, Nodes(Machines.alone(processes)), quiet=True)
+    code = launched(run, processes, fault)
     expected = ExitCode.INTERRUPTED if fault else 0
     assert code == expected, f"training ended with {code}, expected {expected}: see the logs in {run.path}"
     return run

@@ -16,7 +16,7 @@ from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.fault_injection import VARIABLE as FAULTS
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.format import format_failure
-from toolkit.run.run_dir import WEIGHTS
+from toolkit.run.run_dir import WEIGHTS, RunDir
 
 #: Steps of a run, and the maximum number of samples in each.
 STEPS, _SAMPLES = 3, 16
@@ -38,9 +38,7 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
     """
     run = create_run(on_trial(experiment), folder)
     for attempt, step in enumerate(steps, start=1):
-        fault = f"term at=forward step={step - 1} rank=0 attempt={attempt}"
-        environ = {**os.environ, FAULTS: fault}
-        code = launch(run, environ, Nodes(Machines.alone(processes)), quiet=True)
+        code = launched(run, processes, f"term at=forward step={step - 1} rank=0 attempt={attempt}")
         if code not in (ExitCode.DONE, ExitCode.INTERRUPTED):
             failure = read_json(run.failure)
             if failure is None:
@@ -48,6 +46,11 @@ def train_until(experiment: Experiment, folder: Path, processes: int, *steps: in
             raise RunFailed(format_failure(failure).removeprefix("error: "))
     newest = run.checkpoint_steps()[-1]
     return Trial(step=newest, weights=(run.checkpoint(newest) / WEIGHTS).read_bytes())
+
+
+def launched(run: RunDir, processes: int, fault: str) -> int:
+    """Train a run on this machine with a fault (toolkit.reliability.fault_injection); return the status."""
+    return launch(run, {**os.environ, FAULTS: fault}, Nodes(Machines.alone(processes)), quiet=True)
 
 
 def on_trial(experiment: Experiment) -> Experiment:

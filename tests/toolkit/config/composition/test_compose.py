@@ -28,22 +28,8 @@ def test_an_experiment_without_references_does_not_import_omegaconf(movies):
 
 
 _PIECES = [
-    "${",
-    "}",
-    "${oc.env:",
-    "${from_file:",
-    "${a",
-    "${.x",
-    ":",
-    ",",
-    "[",
-    "]",
-    "\\",
-    "'",
-    "a.x",
-    "=",
-    " ",
-]
+    "${", "}", "${oc.env:", "${from_file:", "${a", "${.x", ":", ",", "[", "]", "\\", "'", "a.x", "=", " ",
+]  # fmt: skip
 _WITHIN_A_TEST = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _BROKEN = st.lists(st.sampled_from(_PIECES), max_size=6).map("".join)
 

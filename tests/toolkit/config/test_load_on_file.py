@@ -29,13 +29,10 @@ def faults(stored: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-def test_the_file_replaces_all_data_files(stored: Path) -> None:
-    data = on(stored).data
-    assert (data.path, data.train, data.validation, data.test) == ("/data/other.csv", None, None, None)
-
-
-def test_the_other_sections_stay_unchanged(stored: Path, tmp_path: Path) -> None:
+def test_the_file_replaces_all_data_files_and_nothing_else(stored: Path, tmp_path: Path) -> None:
     found, own = on(stored), tiny(tmp_path)
+    data = found.data
+    assert (data.path, data.train, data.validation, data.test) == ("/data/other.csv", None, None, None)
     assert (found.model, found.train, found.task, found.evaluation) == (
         own.model, own.train, own.task, own.evaluation,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -79,9 +80,9 @@ def test_the_identity_depends_on_the_own_keys() -> None:
     assert identity(waits(seconds=1)) == identity(waits())
 
 
-def test_an_own_experiment_can_be_pickled() -> None:
+def test_an_own_experiment_with_registered_sections_can_be_copied_and_pickled() -> None:
     experiment = waits(seconds=5)
-    assert pickle.loads(pickle.dumps(experiment)) == experiment
+    assert pickle.loads(pickle.dumps(experiment)) == copy.deepcopy(experiment) == experiment
 
 
 def test_an_own_experiment_has_no_task_class() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -18,7 +16,7 @@ from toolkit.config import check, load, load_resolved, to_plain, to_yaml
 from toolkit.config import sections as registered
 from toolkit.config.fields import option
 from toolkit.config.identity import identity
-from toolkit.config.schema import Experiment, RunPolicy
+from toolkit.config.schema import RunPolicy
 from toolkit.config.sections import Section, with_hint
 from toolkit.workload import Violation, rule
 
@@ -118,12 +116,6 @@ def test_the_resources_section_sets_the_run_policy(tree):
     experiment = check({**tree, "resources": {"max_crashes": 7, "dependency": "afterok:1"}})
     assert experiment.policy.max_crashes == 7
     assert experiment.policy.waits_for_jobs
-
-
-def test_an_experiment_with_registered_sections_can_be_copied_and_pickled(tree):
-    experiment = check(tree)
-    assert isinstance(experiment, Experiment)
-    assert pickle.loads(pickle.dumps(experiment)) == copy.deepcopy(experiment) == experiment
 
 
 def test_the_training_library_reads_no_key_of_the_scheduler():

@@ -36,10 +36,7 @@ def test_a_new_run_is_pending_and_empty(new_run: RunDir) -> None:
     assert (summary.step, summary.best, summary.seconds, summary.as_of) == (None, None, None, None)
     assert not summary.curves
     assert not summary.attempts
-
-
-def test_a_missing_folder_is_summarized_as_pending(tmp_path: Path) -> None:
-    assert summarize(RunDir(tmp_path / "nothing")).state == "pending"
+    assert summarize(RunDir(new_run.path / "nothing")).state == "pending"
 
 
 def test_an_unfinished_run_is_summarized_from_its_metrics(new_run: RunDir) -> None:

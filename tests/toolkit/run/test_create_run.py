@@ -60,11 +60,13 @@ def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> Non
         create_run(experiment, tmp_path)
 
 
-def test_runs_are_in_the_folder_of_the_variable_or_the_working_folder(
+def test_runs_are_in_the_folder_of_the_variable_or_below_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STK_EXPERIMENT_DIR", raising=False)
     assert experiment_dir() == tmp_path / "experiments"
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", "elsewhere")
-    assert experiment_dir() == tmp_path / "elsewhere"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for given, found in (("elsewhere", "elsewhere"), ("~/runs", "home/runs")):
+        monkeypatch.setenv("STK_EXPERIMENT_DIR", given)
+        assert experiment_dir() == tmp_path / found

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import RunNotFound
-from toolkit.run.run_dir import RunDir, archive_run, experiment_dir, find_run, find_runs
+from toolkit.run.run_dir import RunDir, archive_run, find_run, find_runs
 
 
 def make_run(parent: Path, name: str) -> RunDir:
@@ -135,14 +135,6 @@ def test_a_run_without_its_config_is_named(parent: Path) -> None:
     (parent / "movies-1f3a9c" / "logs").mkdir()
     with pytest.raises(RunNotFound, match="movies-1f3a9c has logs, but no config"):
         find_run("movies-1f3a9c", parent)
-
-
-def test_the_folder_of_runs_may_be_in_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", "~/runs")
-    assert experiment_dir() == tmp_path / "runs"
 
 
 def test_archived_run_is_moved_and_kept_complete(tmp_path: Path) -> None:

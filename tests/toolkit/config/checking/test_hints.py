@@ -6,21 +6,7 @@ import pytest
 
 from tests.toolkit.config.trees import put
 from toolkit.config import check
-
-
-@pytest.mark.parametrize(
-    "kind, instead",
-    [
-        ("reduce_lr_on_plateau", "step_at"),
-        ("greedy", "step_at"),
-        ("cosine_warmup_with_min_lr", "use cosine_with_min_lr"),
-        ("cosin", "did you mean cosine?"),
-    ],
-)
-def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, kind, instead):
-    (fault,) = faults(check, put(tree, "lr_scheduler.kind", kind))
-    assert fault.key == "lr_scheduler.kind"
-    assert instead in fault.hint
+from toolkit.config.library_arguments import NO_SCHEDULES
 
 
 @pytest.mark.parametrize(
@@ -49,6 +35,8 @@ def test_an_unsupported_schedule_is_refused_with_an_alternative(tree, faults, ki
         ("task.kind", "toy_text", "did you mean toy_texts?"),
         ("model.kind", "convolution", "did you mean convolutions?"),
         ("optimizer.kind", "adamv", "did you mean adam?"),
+        ("lr_scheduler.kind", "cosin", "did you mean cosine?"),
+        *(("lr_scheduler.kind", kind, instead) for kind, instead in NO_SCHEDULES.items()),
         ("name", 1.5, "put it in quotes if text is meant"),
         ("train.deterministic", "yes", "write true or false"),
     ],

@@ -26,10 +26,6 @@ def odd(experiment: Experiment) -> list[str]:
     return [".".join(each.key) for each in schedule_warnings(experiment)]
 
 
-def test_a_schedule_that_fits_causes_no_warning(prepared: Path) -> None:
-    assert odd(tiny(prepared)) == []
-
-
 @pytest.mark.parametrize(
     "fits, does_not",
     [

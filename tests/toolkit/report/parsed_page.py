@@ -22,7 +22,7 @@ class Page(HTMLParser):
     attributes: set[str] = field(default_factory=set)
     text: str = ""
     title: str = ""
-    _open: list[str] = field(default_factory=list)
+    unclosed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -42,28 +42,24 @@ class Page(HTMLParser):
         elif tag in ("h1", "h2"):
             self.headings.append("")
         if tag not in _VOID:
-            self._open.append(tag)
+            self.unclosed.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open, f"{tag} is closed but was never opened"
-        assert self._open[-1] == tag, f"{tag} is closed while {self._open[-1]} is open"
-        self._open.pop()
+        assert self.unclosed, f"{tag} is closed but was never opened"
+        assert self.unclosed[-1] == tag, f"{tag} is closed while {self.unclosed[-1]} is open"
+        self.unclosed.pop()
 
     def handle_data(self, data: str) -> None:
-        if "style" in self._open:
+        if "style" in self.unclosed:
             return
         self.text += data
-        if "title" in self._open:
+        if "title" in self.unclosed:
             self.title += data
-        if any(cell in self._open for cell in _CELLS):
+        if any(cell in self.unclosed for cell in _CELLS):
             # A second element in a cell stands on a line of its own.
             self.tables[-1][-1][-1] += ("|" if self.tables[-1][-1][-1] else "") + data
-        elif self._open and self._open[-1] in ("h1", "h2"):
+        elif self.unclosed and self.unclosed[-1] in ("h1", "h2"):
             self.headings[-1] += data
-
-    @property
-    def unclosed(self) -> list[str]:
-        return self._open
 
     def table_with(self, *head: str) -> list[list[str]]:
         """Return the rows below the head that begins with these cells."""

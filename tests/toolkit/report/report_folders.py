@@ -43,26 +43,20 @@ def write_metrics(run: RunDir, epochs: int = 3) -> None:
 
 def write_attempts(run: RunDir, finished: bool = True) -> None:
     """Four ranks until step 150, then, ten steps back, two on another host."""
-    first = {"attempt": 0, "job_id": "4711", "restart": 0, "world_size": 4, "device": "cuda"}
-    append_json_line(
-        run.attempts, {**first, "hosts": ["node01", "node02"], "time_start": START_S, "first_step": 0}
-    )
-    end = {
-        "attempt": 0,
-        "first_step_after_start_s": 12.0,
-        "time_end": START_S + 150,
-        "last_step": 150,
-        "why": "SIGTERM: preempted",
-    }
-    append_json_line(run.attempts, end)
-    second = {"attempt": 1, "job_id": "4711", "restart": 1, "world_size": 2, "device": "cuda"}
-    append_json_line(
-        run.attempts, {**second, "hosts": ["node07"], "time_start": START_S + 200, "first_step": 140}
-    )
-    append_json_line(run.attempts, {"attempt": 1, "first_step_after_start_s": 10.0})
-    if finished:
-        end = {"attempt": 1, "time_end": START_S + 350, "last_step": 300, "why": "finished"}
-        append_json_line(run.attempts, end)
+    job = {"job_id": "4711", "device": "cuda"}
+    first = {"attempt": 0, **job, "restart": 0, "world_size": 4, "hosts": ["node01", "node02"]}
+    stopped = {"time_end": START_S + 150, "last_step": 150, "why": "SIGTERM: preempted"}
+    second = {"attempt": 1, **job, "restart": 1, "world_size": 2, "hosts": ["node07"]}
+    ended = {"time_end": START_S + 350, "last_step": 300, "why": "finished"}
+    lines = [
+        {**first, "time_start": START_S, "first_step": 0},
+        {"attempt": 0, "first_step_after_start_s": 12.0, **stopped},
+        {**second, "time_start": START_S + 200, "first_step": 140},
+        {"attempt": 1, "first_step_after_start_s": 10.0},
+        *([{"attempt": 1, **ended}] if finished else []),
+    ]
+    for line in lines:
+        append_json_line(run.attempts, line)
 
 
 def write_usage(run: RunDir, nonce: str, ranks: Sequence[dict[str, Any]], begin: float = START_S) -> None:

@@ -68,19 +68,17 @@ def test_the_second_plot_shows_the_metric_that_selects_the_best(tmp_path: Path) 
     assert list(run_plots(summarize(run))) == [f"{name}.png" for name in drawn]
 
 
-def test_drawing_is_deterministic_and_restores_the_matplotlib_settings(finished_run: RunDir) -> None:
-    before = dict(matplotlib.rcParams)
-    draw = run_plots(summarize(finished_run))["accuracy.png"]
-    assert draw(DARK) == draw(DARK) != draw(LIGHT)
-    assert dict(matplotlib.rcParams) == before
-
-
-def test_the_matplotlib_settings_of_the_user_change_no_figure(finished_run: RunDir) -> None:
+def test_drawing_is_deterministic_and_neither_takes_nor_changes_the_users_settings(
+    finished_run: RunDir,
+) -> None:
     draw = run_plots(summarize(finished_run))["accuracy.png"]
     usual = draw(LIGHT)
+    assert draw(DARK) == draw(DARK) != usual
     # Without LaTeX, `text.usetex` would fail.
     with matplotlib.rc_context({"text.usetex": True, "lines.linewidth": 9}):
+        before = dict(matplotlib.rcParams)
         assert draw(LIGHT) == usual
+        assert dict(matplotlib.rcParams) == before
 
 
 def test_figures_are_drawn_although_the_backend_of_a_notebook_is_not_installed(finished_run: RunDir) -> None:

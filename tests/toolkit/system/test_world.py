@@ -27,10 +27,6 @@ def test_a_process_without_variables_is_alone() -> None:
     assert world.nonce
 
 
-def test_two_single_processes_have_different_nonces() -> None:
-    assert World.single().nonce != World.single().nonce
-
-
 def test_variables_of_torchrun_are_read() -> None:
     world = World.from_environment(TORCHRUN)
     assert (world.rank, world.size, world.local_rank, world.local_size) == (5, 8, 1, 4)
@@ -39,11 +35,10 @@ def test_variables_of_torchrun_are_read() -> None:
     assert not world.is_main
 
 
-def test_restart_by_torchrun_has_another_nonce() -> None:
-    assert (
-        World.from_environment(TORCHRUN).nonce
-        != World.from_environment(TORCHRUN | {"TORCHELASTIC_RESTART_COUNT": "3"}).nonce
-    )
+def test_each_start_has_a_nonce_of_its_own() -> None:
+    assert World.single().nonce != World.single().nonce
+    again = TORCHRUN | {"TORCHELASTIC_RESTART_COUNT": "3"}
+    assert World.from_environment(TORCHRUN).nonce != World.from_environment(again).nonce
 
 
 def test_master_address_is_ignored_under_the_local_launcher() -> None:

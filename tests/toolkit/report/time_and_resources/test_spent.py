@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 from rich.console import Console
 
 from tests.toolkit.report.drawn import printed, run_plots
@@ -63,13 +62,6 @@ def test_each_cell_of_a_bar_shows_the_main_use_of_its_time(run: RunDir) -> None:
     begin, end = START_S - 100, START_S + 350
     assert bar(first, begin, end, 45).plain.rstrip() == "·" * 10 + "▒" + "█" * 13 + "╳"
     assert bar(following, begin, end, 45).plain == " " * 25 + "·" * 5 + "▒" + "█" * 14
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_no_line_is_wider_than_the_terminal(run: RunDir, width: int) -> None:
-    text = printed([run], width)
-    assert "Time line" in text
-    assert max(map(cell_len, text.splitlines())) <= width
 
 
 def test_time_line_shows_the_last_of_many_attempts(run: RunDir) -> None:

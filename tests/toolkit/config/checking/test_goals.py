@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.support import a_stranger
 from toolkit import registry
 from toolkit.config import load_resolved, run_id, to_yaml
 from toolkit.registry import declared_metrics, metric_of, task_kinds
@@ -18,13 +17,6 @@ from toolkit.workload import LOSS, shares
 def test_every_task_declares_a_loss_with_goal_min(kind):
     loss = metric_of("loss", {"kind": kind})
     assert (loss.goal, loss in task_kinds()[kind].metrics) == ("min", True)
-
-
-def test_two_tasks_may_declare_different_metrics_under_one_name(monkeypatch):
-    a_stranger.install(monkeypatch)
-    assert metric_of("accuracy", {}) is None
-    assert metric_of("accuracy", {"kind": a_stranger.KIND}) == a_stranger.ACCURACY
-    assert metric_of("accuracy", {"kind": "toy_texts"}) != a_stranger.ACCURACY
 
 
 def test_a_task_that_is_not_installed_has_only_the_loss():

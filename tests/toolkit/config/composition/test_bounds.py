@@ -106,12 +106,6 @@ def test_a_hosts_file_that_is_a_pipe_or_device_is_refused(broken, pipe, name):
     assert "pipe or a device" in fault.problem
 
 
-def test_an_experiment_file_that_is_a_pipe_or_device_is_refused(faults, pipe):
-    for path in (pipe, Path("/dev/zero")):
-        (fault,) = faults(compose, path)
-        assert "pipe or a device" in fault.problem
-
-
 def test_a_file_above_the_size_limit_is_refused(working_folder, faults):
     (working_folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     (fault,) = faults(compose, Path("large.yaml"))

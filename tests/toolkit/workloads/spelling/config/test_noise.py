@@ -10,31 +10,16 @@ from tests.toolkit.workloads.spelling.noisy import tree
 from toolkit.config import check
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.serialize import to_plain
-from toolkit.workloads.spelling.config.noise import (
-    ChainedNoise,
-    MixedNoise,
-    NoNoise,
-    SubstringNoise,
-    WhitespaceNoise,
-)
+from toolkit.workloads.spelling.config.noise import MixedNoise
 
 
 def noise_in(section: Any) -> Any:
     return check(tree(section)).data.noise
 
 
-def test_the_default_is_no_noise():
-    assert check(tree()).data.noise == NoNoise()
-
-
 def test_the_kind_decides_the_keys(working_folder):
     noise = noise_in({"kind": "mixed", "misspellings": "m.json", "rate": Resolved("0.3")})
     assert noise == MixedNoise(misspellings=str(working_folder / "m.json"), rate=0.3)
-
-
-def test_noises_can_be_nested():
-    noise = noise_in({"kind": "chained", "steps": ["whitespace", {"kind": "substring", "max_characters": 9}]})
-    assert noise == ChainedNoise(steps=(WhitespaceNoise(), SubstringNoise(max_characters=9)))
 
 
 def test_a_checked_experiment_can_be_written_and_checked_again():

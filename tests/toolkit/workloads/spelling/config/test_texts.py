@@ -21,11 +21,6 @@ def tree() -> dict[str, Any]:
     }
 
 
-def test_data_sets_have_limits_and_shares_for_validation(changed):
-    data = check(changed(data={"dataset_limits": [10, 20], "val_splits": [0.1, 5]})).data
-    assert (data.dataset_limits, data.val_splits) == ((10, 20), (0.1, 5))
-
-
 @pytest.mark.parametrize("key", ["dataset_limits", "val_splits"])
 def test_there_must_be_one_value_for_each_data_set(changed, faults, key):
     (fault,) = faults(check, changed(data={key: [5]}))

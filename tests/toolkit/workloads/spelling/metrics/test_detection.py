@@ -27,11 +27,6 @@ def test_scores_are_those_of_scikit_learn(rows: list[tuple[bool, bool, bool]]) -
     assert found.accuracy == pytest.approx(accuracy_score(golds, predictions))
 
 
-@given(labels, st.integers(1, 29))
-def test_scores_of_parts_add_up(rows: list[tuple[bool, bool, bool]], cut: int) -> None:
-    assert score(rows[:cut]) + score(rows[cut:]) == score(rows)
-
-
 def test_the_score_of_no_labels_is_0() -> None:
     empty = DetectionScore()
     assert (empty.counts.f1, empty.accuracy, *empty.rates().values()) == (0, 0, 0, 0)

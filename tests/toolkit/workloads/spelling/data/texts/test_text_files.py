@@ -38,10 +38,6 @@ def test_a_limit_is_spread_evenly_over_the_file(hundred, limit):
     assert max(steps, default=0) - min(steps, default=0) <= 1
 
 
-def test_without_a_limit_all_texts_are_read(hundred):
-    assert len(list(spread(hundred, None))) == 100
-
-
 def test_a_limit_works_for_a_file_without_texts(tmp_path):
     (tmp_path / "t.txt").write_text("\n")
     assert list(spread(tmp_path / "t.txt", 5)) == []

@@ -147,15 +147,11 @@ def test_values_that_are_equal_after_rounding_are_marked_alike(tmp_path: Path) -
     assert shown(made) == {"one": ["*12.34*"], "two": ["*12.34*"], "three": ["12.33"]}
 
 
-def test_titles_are_not_cut_in_documents(tmp_path: Path) -> None:
+def test_documents_have_whole_titles_and_latex_has_the_best_value_in_bold(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     distance = table(tmp_path, "Mean normalised edit distance")
     assert distance.title in markdown(distance).splitlines()[0]
     assert rf"\caption{{{distance.title}}}" in latex(distance)
-
-
-def test_latex_has_the_best_value_in_bold_and_escapes_names(tmp_path: Path) -> None:
-    correction_benchmark(tmp_path)
     lines = latex(table(tmp_path, "Correction F1")).splitlines()
     assert lines[2] == r"\caption{Corrections (sec): Correction F1, \%}"
     assert lines[3] == r"\begin{tabular}{lr}"

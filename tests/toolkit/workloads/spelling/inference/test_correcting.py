@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.tiers import first_quick
-from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from tests.toolkit.workloads.spelling.inference.conftest import texts_of_test
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.inference.correcting import open_corrector
-
-pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
 @pytest.fixture(params=first_quick(["of_corrections", "of_word_corrections", "of_repaired_corrections"]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +12,7 @@ from tests.tiers import first_quick
 from tests.toolkit.gpu.device import pretended_device
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from tests.toolkit.workloads.spelling.inference.conftest import texts_of_test
 from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.run.run_dir import RunDir
@@ -22,17 +20,10 @@ from toolkit.task import task_class
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.inference.detecting import open_detector
 
-pytestmark = pytest.mark.usefixtures("threads_restored")
-
 
 @pytest.fixture(params=first_quick(["of_words", "of_graphs", "of_texts"]))
 def run(request: pytest.FixtureRequest) -> RunDir:
     return request.getfixturevalue(request.param)
-
-
-@pytest.fixture
-def copy(of_words: RunDir, tmp_path: Path) -> RunDir:
-    return RunDir(shutil.copytree(of_words.path, tmp_path / of_words.run_id, symlinks=True))
 
 
 def test_labels_are_those_of_the_evaluation(run: RunDir) -> None:

@@ -21,8 +21,6 @@ from toolkit.workload import silent
 from toolkit.workloads.spelling.inference.correcting import open_corrector
 from toolkit.workloads.spelling.inference.detecting import open_detector
 
-pytestmark = pytest.mark.usefixtures("threads_restored")
-
 
 def without_its_origin(run: RunDir, folder: Path) -> RunDir:
     """Return an export of a run; its data, tokenizers and dictionary are not there."""

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.inference.correcting import Corrector, open_corrector
 
-pytestmark = pytest.mark.usefixtures("threads_restored")
-
 _WORDS = st.lists(st.text("abé,.1x", min_size=1, max_size=9), min_size=1, max_size=6)
 _LINES = st.lists(_WORDS.map(" ".join), min_size=1, max_size=4)
 #: Several passages; one of them is a word that is too long.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from tests.toolkit.workloads.spelling.inference.conftest import texts_of_test
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.inference.correcting import open_corrector
 from toolkit.workloads.spelling.inference.detecting import open_detector
-
-pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
 def test_repairs_are_those_of_the_evaluation(of_plus: RunDir, of_plus_detection: RunDir) -> None:

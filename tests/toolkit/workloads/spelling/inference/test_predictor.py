@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
 from toolkit.workloads.spelling.inference import load_run
 
-pytestmark = pytest.mark.usefixtures("threads_restored")
-
 TEXTS = ["the stoen river", "garden letter windwo", "the bridge"] * 5
-
-
-@pytest.fixture
-def copy(of_words: RunDir, tmp_path: Path) -> RunDir:
-    return RunDir(shutil.copytree(of_words.path, tmp_path / of_words.run_id, symlinks=True))
 
 
 def edit(run: RunDir, pattern: str, value: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.workloads.spelling.inference.runs import texts_of_test
+from tests.toolkit.workloads.spelling.inference.conftest import texts_of_test
 from tests.toolkit.workloads.spelling.spelling_files import write_texts
 from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
@@ -15,8 +15,6 @@ from toolkit.workloads.spelling.inference.correcting import Corrector
 from toolkit.workloads.spelling.inference.output_formats import OF_TEXTS
 from toolkit.workloads.spelling.inference.process_lines import work
 from toolkit.workloads.spelling.inference.requests import Job, Request
-
-pytestmark = pytest.mark.usefixtures("threads_restored")
 
 
 @pytest.fixture(autouse=True)

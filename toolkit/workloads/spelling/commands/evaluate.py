@@ -21,6 +21,7 @@ from toolkit.files import write_atomic
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.json_text import json_text
 from toolkit.system.output.sanitize import clean
+from toolkit.workloads.spelling.benchmarks.kinds import KINDS
 from toolkit.workloads.spelling.data.texts.text_files import writing
 
 if TYPE_CHECKING:
@@ -70,11 +71,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to FILE, in Markdown")
     group.add_argument("--latex", type=Path, metavar="FILE", help="write all tables to FILE, for LaTeX")
     group = parser.add_argument_group("a single prediction of spelling", _SINGLE)
-    group.add_argument(
-        "--kind",
-        choices=("sed_words", "sed_sequence", "sec", "tokenization_repair"),
-        help="kind of the predictions",
-    )
+    group.add_argument("--kind", choices=tuple(KINDS), help="kind of the predictions")
     group.add_argument("--input", type=Path, metavar="FILE", help="the texts with errors")
     group.add_argument("--gold", type=Path, metavar="FILE", help="the right texts or labels")
     group.add_argument("--prediction", type=Path, metavar="FILE", help="the predictions to score")

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import torch
 
+from tests.toolkit.support.checkpointing import save_state
 from tests.toolkit.support.tiny import SIZES, of_tokens
 from toolkit.checkpoint.state import Progress, TrainState
-from toolkit.checkpoint.store import Checkpoints
-from toolkit.checkpoint.verification import Identity
 from toolkit.config import Experiment, load
 from toolkit.config.schema import Optimizer
-from toolkit.distributed.process_group import Group
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
-from toolkit.system.world import World
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.spelling.data.texts.dictionary import write_dictionary
@@ -173,12 +170,8 @@ def untrained_repair(folder: Path) -> RunDir:
         seed_everything(5)
         sizes = {"vocabulary_size": len(CHARACTERS) + len(SPECIAL)}
         model = TokenizationRepair(experiment.model, **sizes)
-        group = Group(World.single(), torch.device("cpu"))
         optimizer = build_optimizer(model, Optimizer())
-        state = TrainState(Progress(step=1), model, optimizer, torch.amp.GradScaler("cpu"))
-        saved = Checkpoints(run, group, Identity(experiment="e", data="d"), 2, lambda event, **facts: None)
-        saved.save(state)
-        saved.wait()
+        save_state(run, TrainState(Progress(step=1), model, optimizer, torch.amp.GradScaler("cpu")))
         write_json(run.result, {"best": {"step": 1}})
     return run
 

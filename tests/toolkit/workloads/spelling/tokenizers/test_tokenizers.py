@@ -124,12 +124,6 @@ def test_training_again_gives_the_same_tokenizer():
     assert train_bpe(TEXTS, 320).to_str() == BPE.to_str()
 
 
-def test_frequent_words_become_single_tokens():
-    tokenizer = TextTokenizer(BPE)
-    assert len(tokenizer) == 320
-    assert len(tokenizer.encode("the")) == 1
-
-
 def test_tokens_that_are_adjacent_once_are_not_merged():
     assert len(TextTokenizer(train_bpe(["qzx"], 400))) == 260
     assert len(TextTokenizer(train_bpe(["qzx"], 400, min_frequency=1))) == 260 + 3

@@ -48,22 +48,14 @@ def text_of(found: SpellingSet, index: int, split: str = "train") -> str:
     return found.split(split).origins(np.array([index]))[index].text
 
 
-def test_each_character_is_a_token_and_spaces_have_no_piece(made: Made) -> None:
-    found = made(noise=SPACES)
-    for index in range(20):
-        text = text_of(found, index)
-        pieces = row(found, layout.PIECES, index)
-        assert len(row(found, layout.TOKENS, index)) == len(text) + 2
-        are_spaces = [character == " " for character in text]
-        assert [piece == layout.NO_PIECE for piece in pieces] == [True, *are_spaces, True]
-
-
 def test_pieces_and_words_are_those_of_the_repaired_text(made: Made) -> None:
     found = made(noise=SPACES)
     for index in range(20):
         text = text_of(found, index)
         target = repaired(text, row(found, layout.REPAIRS, index)[1:-1])
         pieces = np.array(row(found, layout.PIECES, index))
+        # Each character is a token. Spaces have no piece, and neither have the two special tokens.
+        assert (pieces == layout.NO_PIECE).tolist() == [character == " " for character in f" {text} "]
         read = "".join(character for character in text if character != " ")
         of_character = pieces[pieces != layout.NO_PIECE]
         cut = ["".join(c for c, own in zip(read, of_character, strict=True) if own == piece)

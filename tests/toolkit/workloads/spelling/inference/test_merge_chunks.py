@@ -1,20 +1,12 @@
-"""Windows and passages of long texts, and merging their corrections."""
+"""Passages of long texts, and merging their corrections."""
 
 from __future__ import annotations
-
-import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.workloads.spelling.inference.chunks import (
-    Passage,
-    Window,
-    passages_of_characters,
-    passages_of_words,
-    windows_of,
-)
+from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
 from toolkit.workloads.spelling.inference.merge_chunks import (
     joined_corrections,
     joined_words,
@@ -154,28 +146,3 @@ def test_words_that_were_written_separately_are_matched_by_place() -> None:
     assert only_marked_words("teh cta sat", "b the cat", [0, 1, 0]) == "teh the sat"
     assert only_marked_words("teh cta", "the cat", [1]) == "the cat"
     assert only_marked_words("teh  cta", "the cat", [0]) == "teh cta"
-
-
-# ---- windows
-
-#: Tokens of each word of a text.
-_LENGTHS = st.lists(st.integers(1, 12), max_size=30)
-_SIZES = st.integers(1, 40)
-
-
-@given(_LENGTHS, _SIZES)
-def test_only_words_that_are_too_long_are_cut(tokens: list[int], size: int) -> None:
-    starts = [0, *itertools.accumulate(tokens)][: len(tokens)]
-    for each in windows_of(sum(tokens), starts, size)[:-1]:
-        if each.last not in starts:
-            word = max(start for start in starts if start < each.last)
-            assert tokens[starts.index(word)] > size - 2 * (size // 8)
-
-
-def test_a_text_that_fits_is_one_window_and_an_empty_text_has_none() -> None:
-    assert windows_of(8, [0, 5], 8) == [Window(begin=0, first=0, last=8, end=8)]
-    assert windows_of(0, [], 8) == []
-
-
-def test_context_is_an_eighth_on_each_side() -> None:
-    assert windows_of(2000, list(range(2000)), 512)[1] == Window(begin=384, first=448, last=832, end=896)

@@ -19,13 +19,14 @@ from tests.toolkit.workloads.spelling.spelling_files import (
 )
 from toolkit.config.schema import Experiment
 from toolkit.errors import DataError
-from toolkit.task import Evaluation
+from toolkit.task import Evaluation, lists_of
 from toolkit.testing.contract import evaluated
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.models.batches import CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
+from toolkit.workloads.spelling.tasks.correction.batches import units_of
 from toolkit.workloads.spelling.tasks.correction.sec_nmt import SecNmtTask
 from toolkit.workloads.spelling.tasks.correction.sec_words_nmt import SecWordsNmtTask
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
@@ -137,6 +138,19 @@ def test_generation_without_an_end_token_stops_at_about_twice_the_text(made):
     model = Endless(2)
     assert task.write(model, None, texts) == [[None], [None]]
     assert model.steps == [2] * min(most) + [1] * (max(most) - min(most))
+
+
+def test_the_written_texts_of_the_model_are_scored(made):
+    task = made(tiny_word_corrections)
+    model = task.model().eval()
+    batch = task.collate("test", np.arange(3), CPU)
+    with torch.no_grad():
+        ids = lists_of(task.score(model, batch).outputs["written"])
+    units = task.write(model, batch.read, [text for text, _ in batch.texts])
+    assert [len(each) for each in units] == [len(text.split()) for text, _ in batch.texts]
+    assert [units_of(each, task._output.end) for each in ids] == [
+        [unit or () for unit in each] for each in units
+    ]
 
 
 def test_targets_that_are_too_long_are_left_out_and_counted(made):

@@ -59,8 +59,9 @@ def edit(tmp_path: Path, name: str, text: str = "# edited\n") -> None:
     file.write_text((file.read_text() if file.exists() else "") + text)
 
 
-def test_unedited_code_gives_no_warning_and_no_event(begun: Begun) -> None:
+def test_code_with_a_later_modification_time_is_not_edited(begun: Begun, tmp_path: Path) -> None:
     run, experiment = begun
+    (tmp_path / "work" / "digits.py").touch()
     assert not edits_since(run, experiment)
     assert edit_warnings(run, experiment, new_code=False) == []
     take_new_code(run, experiment, asked=True)
@@ -75,19 +76,6 @@ def test_changed_new_and_removed_files_are_named(begun: Begun, tmp_path: Path) -
     edits = edits_since(run, experiment)
     assert edits.own == ("digits.py", "my_project/layers.py", "my_project/models.py")
     assert edits.core == ()
-
-
-def test_changed_modification_time_is_not_an_edit(begun: Begun, tmp_path: Path) -> None:
-    run, experiment = begun
-    (tmp_path / "work" / "digits.py").touch()
-    assert not edits_since(run, experiment)
-
-
-def test_changed_toolkit_files_are_named_as_slurm_toolkit_itself(begun: Begun) -> None:
-    run, experiment = begun
-    for name in ("task.py", "files.py"):
-        (run.code / "toolkit" / name).write_text("# of before\n")
-    assert str(edits_since(run, experiment)) == "slurm-toolkit itself"
 
 
 def test_missing_user_code_is_reported_and_not_compared(begun: Begun, tmp_path: Path) -> None:
@@ -113,9 +101,10 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     run, experiment = begun
     run.checkpoint(3).mkdir(parents=True)
     edit(tmp_path, "digits.py")
-    (run.code / "toolkit" / "task.py").write_text("# of before\n")
+    for name in ("task.py", "files.py"):
+        (run.code / "toolkit" / name).write_text("# of before\n")
     take_new_code(run, experiment, asked=False)
-    assert edits_since(run, experiment)
+    assert str(edits_since(run, experiment)) == "digits.py and slurm-toolkit itself"
     assert "--force" in edit_warnings(run, experiment, new_code=True)[0]
     take_new_code(run, experiment, asked=True)
     assert not edits_since(run, experiment)

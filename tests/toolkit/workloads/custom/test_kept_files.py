@@ -38,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "it's mine"
     add(made, "train.py", "models/net.py", "data/rows.csv", ".hidden/key")
     add(made, ".venv/pyvenv.cfg", ".venv/x.py", "env/conda-meta/history", "env/x.py")
+    add(made / "of before" / "train-1", "attempts.jsonl", "config.yaml", "logs/a.log")
     add(made, "data/large.bin", content=LARGE)
     return made
 
@@ -66,18 +67,9 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
 
 
-def test_small_files_are_copied_but_not_hidden_or_large_files(folder: Path, run: RunDir) -> None:
+def test_small_files_are_copied_but_not_hidden_or_large_files_or_runs(folder: Path, run: RunDir) -> None:
     keep(run, folder, folder)
     assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
-
-
-def test_files_tracked_by_git_are_the_code(folder: Path, run: RunDir) -> None:
-    git(folder, "init", "-q")
-    git(folder, "add", "train.py", "models")
-    (folder / "train.py").write_text("edited since")
-    keep(run, folder, folder)
-    assert files(run.user_code) == {"train.py", "models/net.py"}
-    assert (run.user_code / "train.py").read_text() == "edited since"
 
 
 def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder: Path, run: RunDir) -> None:
@@ -179,15 +171,6 @@ def test_work_folder_has_all_files_without_later_edits(folder: Path, run: RunDir
     assert files(run.work) == {"train.py", "models/net.py"}
 
 
-def test_output_of_the_program_is_kept_for_its_next_start(folder: Path, run: RunDir) -> None:
-    experiment = keep(run, folder, folder)
-    make_work_folder(run, experiment)
-    (run.work / "state.txt").write_text("7")
-    make_work_folder(run, experiment)
-    assert (run.work / "state.txt").read_text() == "7"
-    assert not (folder / "state.txt").exists()
-
-
 def test_files_added_later_are_linked_at_the_next_start_unless_they_are_code(
     folder: Path, run: RunDir
 ) -> None:
@@ -254,12 +237,6 @@ def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> No
     make_work_folder(run, keep(run, folder, folder))
     assert (run.work / "out").is_dir()
     assert not (run.work / "out").is_symlink()
-
-
-def test_folders_of_runs_are_not_code(folder: Path, run: RunDir) -> None:
-    add(folder / "of before" / "train-1", "attempts.jsonl", "config.yaml", "logs/a.log")
-    keep(run, folder, folder)
-    assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
 
 
 @pytest.mark.parametrize("name", ["missing.py", ".."])

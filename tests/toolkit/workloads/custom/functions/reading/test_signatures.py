@@ -92,11 +92,6 @@ def test_parameters_that_cannot_be_read_from_the_text_are_left_out(argument: str
     assert parameters(argument) == {}
 
 
-def test_first_parameter_of_data_is_the_split() -> None:
-    (root,) = read(MODEL, "def data(split, root='x'): ...\n", STEP).data
-    assert (root.name, root.default) == ("root", "x")
-
-
 def test_positional_only_parameter_is_refused() -> None:
     (problem,) = problems("def model(hidden=3, /): ...\n", DATA, STEP)
     assert "hidden" in problem.problem

@@ -149,13 +149,9 @@ def weights(output: str) -> str:
     return line
 
 
-def validated_steps(run: RunDir) -> list[int]:
-    return [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"]
-
-
-def logged_steps(run: RunDir) -> list[int]:
-    """The steps of all lines of training."""
-    return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == "train"]
+def logged_steps(run: RunDir, split: str = "train") -> list[int]:
+    """The steps of all lines of a split."""
+    return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == split]
 
 
 def assert_goes_on_after_a_stop(script: Interrupted, procs: int, *, saved: int, like: str = "") -> RunDir:

@@ -17,7 +17,6 @@ from .interrupted import (
     assert_goes_on_after_a_kill,
     assert_goes_on_after_a_stop,
     logged_steps,
-    validated_steps,
 )
 from .training_scripts import LIGHTNING
 
@@ -69,7 +68,7 @@ def test_trainer_stopped_at_the_end_of_an_epoch_ends_with_the_same_weights(train
     assert set(result["metrics"]["train"]) == {"loss", "size"}
     assert set(result["metrics"]["validation"]) == {"loss"}
     # Lightning does not make up for the validation after the step at which it was stopped.
-    assert validated_steps(run) == [4, TOTAL]
+    assert logged_steps(run, "validation") == [4, TOTAL]
 
 
 @pytest.mark.slow
@@ -115,7 +114,7 @@ def test_trainer_stopped_in_a_validation_saves_and_resumes_to_the_same_weights(t
     script = held("on_validation_batch_end", f"trainer.global_step == {STEP}")
     (trainer.work / "train.py").write_text(script)
     run = assert_goes_on_after_a_stop(trainer, 2, saved=4, like=LIGHTNING)
-    assert validated_steps(run) == [4, TOTAL]
+    assert logged_steps(run, "validation") == [4, TOTAL]
 
 
 @pytest.mark.slow
@@ -131,4 +130,4 @@ def test_trainer_stopped_in_a_test_after_its_training_has_not_finished(trainer: 
 @pytest.mark.slow
 def test_killed_trainer_resumes_from_the_last_epoch(trainer: Interrupted) -> None:
     run = assert_goes_on_after_a_kill(trainer, 1, saved=4)
-    assert validated_steps(run) == [4, 8, TOTAL]
+    assert logged_steps(run, "validation") == [4, 8, TOTAL]

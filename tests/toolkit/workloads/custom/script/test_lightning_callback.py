@@ -15,7 +15,7 @@ from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 
 from .asked_run import AskedRun, own_run_for
-from .interrupted import logged_steps, validated_steps
+from .interrupted import logged_steps
 
 # Only slow tests import it: the import would take each test worker four seconds.
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
@@ -242,7 +242,7 @@ def test_last_save_has_the_trained_weights_if_others_replace_them_at_the_end_of_
 @pytest.mark.slow
 def test_trainer_with_log_every_n_steps_of_0_logs_no_metrics_of_the_training(own_run: AskedRun) -> None:
     fit(log_every_n_steps=0)
-    assert validated_steps(own_run.dir) == [2, 4]
+    assert logged_steps(own_run.dir, "validation") == [2, 4]
     assert logged_steps(own_run.dir) == []
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.workloads.custom.script.interrupted import logged_steps
 from tests.toolkit.workloads.custom.script.started import save, start
 from toolkit.errors import UserError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
-from toolkit.workloads.custom.command.recorded import final, logged
+from toolkit.workloads.custom.command.recorded import Logged, final, logged
 from toolkit.workloads.custom.script import metrics
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked
 from toolkit.workloads.custom.script.place import Place
@@ -22,8 +23,18 @@ def run(tmp_path: Path) -> RunDir:
     return RunDir(tmp_path / "run")
 
 
-def steps(run: RunDir, split: str = "train") -> list[int]:
-    return [line["step"] for line in read_json_lines(run.metrics) if line["split"] == split]
+def process_of(run: RunDir, attempt: int = 1) -> MetricsLog:
+    """The log of a process of an attempt; 0: without `stk`."""
+    if attempt:
+        run.path.mkdir(exist_ok=True)
+    return MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
+
+
+def shown(run: RunDir) -> Logged:
+    """What the first attempt has logged."""
+    found = logged(run, 1)
+    assert found is not None
+    return found
 
 
 def test_repeated_steps_are_logged_once(run: RunDir) -> None:
@@ -37,8 +48,8 @@ def test_repeated_steps_are_logged_once(run: RunDir) -> None:
     second.latest_checkpoint()
     for step in (4, 5, 6):
         second.log(step=step, total=9, loss=2.0)
-    assert steps(run) == [1, 2, 3, 4, 5, 6]
-    assert steps(run, "validation") == [3]
+    assert logged_steps(run) == [1, 2, 3, 4, 5, 6]
+    assert logged_steps(run, "validation") == [3]
     assert [line["loss"] for line in read_json_lines(run.metrics) if line["split"] == "train"][3:] == [
         2.0
     ] * 3
@@ -73,7 +84,7 @@ def test_start_from_the_beginning_drops_earlier_metrics(run: RunDir) -> None:
     again = start(run)
     assert again.latest_checkpoint() is None
     again.log(step=2, loss=1.0)
-    assert steps(run) == [2]
+    assert logged_steps(run) == [2]
 
 
 def test_logging_an_earlier_step_in_a_new_start_drops_later_steps(run: RunDir) -> None:
@@ -81,7 +92,7 @@ def test_logging_an_earlier_step_in_a_new_start_drops_later_steps(run: RunDir) -
     for step in (1, 2, 3):
         first.log(step=step, loss=1.0)
     start(run).log(step=2, loss=0.5)
-    assert steps(run) == [1, 2]
+    assert logged_steps(run) == [1, 2]
 
 
 def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
@@ -93,35 +104,34 @@ def test_line_of_step_0_before_the_resume_keeps_the_lines_of_earlier_attempts(ru
         for step in (first_step, first_step + 1):
             script.log(step=step, loss=1.0)
         save(script, first_step + 1)
-    assert steps(run) == [1, 2, 3, 4]
-    assert steps(run, "validation") == [0]
+    assert logged_steps(run) == [1, 2, 3, 4]
+    assert logged_steps(run, "validation") == [0]
     progress = read_json(run.progress)
     assert (progress["first_step"], progress["resumed"]) == (2, True)
 
 
 @pytest.mark.parametrize("later", [None, 99])
 def test_training_whose_first_line_is_of_step_0_begins_there(later: int | None, run: RunDir) -> None:
-    log = MetricsLog(Place(run=run, rank=0, size=1))
+    log = process_of(run, attempt=0)
     log.write(checked(0, metrics={"accuracy": 0.1}), None)
     # No earlier attempt has lines to keep.
-    assert steps(run) == [0]
+    assert logged_steps(run) == [0]
     if later:
         log.write(checked(later), None)
-        assert steps(run) == [0]
+        assert logged_steps(run) == [0]
     log.close()
-    assert steps(run) == [0]
+    assert logged_steps(run) == [0]
     progress = read_json(run.progress)
     assert (progress["step"], progress["first_step"], progress["resumed"]) == (later or 0, 0, False)
 
 
 def test_script_that_logs_only_step_0_keeps_the_lines_of_earlier_attempts(run: RunDir) -> None:
     """It may be stopped, or fail, before it asks for its checkpoint."""
-    run.path.mkdir()
     for attempt, step in ((1, 4), (2, 0)):
-        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
+        log = process_of(run, attempt)
         log.write(checked(step, metrics={"loss": 1.0}), None)
         log.close()
-    assert steps(run) == [4, 0]
+    assert logged_steps(run) == [4, 0]
 
 
 @pytest.mark.parametrize("step, resumed", [(0, None), (2, None), (4, None), (2, 2), (4, -1)])
@@ -129,16 +139,14 @@ def test_second_script_of_an_attempt_keeps_the_lines_of_the_first(
     step: int, resumed: int | None, run: RunDir
 ) -> None:
     """As in `python train.py && python test.py`, where the second may ask for a checkpoint, or find none."""
-    run.path.mkdir()
-    place = Place(run=run, rank=0, size=1, attempt=1)
-    training, test = MetricsLog(place), MetricsLog(place)
+    training, test = process_of(run), process_of(run)
     for done in (2, 4):
         for split in ("train", "validation"):
             training.write(checked(done, split=split, metrics={"loss": 1.0}), -1)
     training.close()
     test.write(checked(step, split="test", metrics={"loss": 2.0}), resumed)
     test.close()
-    assert [steps(run, split) for split in ("train", "validation", "test")] == [[2, 4], [2, 4], [step]]
+    assert [logged_steps(run, split) for split in ("train", "validation", "test")] == [[2, 4], [2, 4], [step]]
     progress = read_json(run.progress)
     assert (progress["step"], progress["first_step"], progress["resumed"]) == (4, 0, False)
     assert set(progress["metrics"]) - {"test_loss"} == {"train_loss", "validation_loss"}
@@ -161,27 +169,23 @@ def test_second_training_of_an_attempt_counts_its_own_steps(
     values: dict[str, float],
 ) -> None:
     """Or, stopped early, it would count as finished. The first may have ended early."""
-    run.path.mkdir()
-    first = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
-    second = first if is_one_process else MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    first = process_of(run)
+    second = first if is_one_process else process_of(run)
     first.write(checked(done, total=first_total, metrics={"loss": 1.0}), None)
     first.close()
     second.write(checked(0, split="validation", metrics=values), None)
     second.write(checked(2, total=total, metrics=values), None)
     second.close()
-    found = logged(run, 1)
-    assert found is not None
-    assert (found.step, found.total) == (2, total)
+    assert (shown(run).step, shown(run).total) == (2, total)
     # From here on, the pace is that of the second.
     assert read_json(run.progress)["second_step"] == 2
-    assert steps(run) == [done, 2][: 1 + len(values)]
+    assert logged_steps(run) == [done, 2][: 1 + len(values)]
 
 
 def test_next_attempt_keeps_where_a_second_training_began(run: RunDir) -> None:
     """Its own pace is known only after some steps."""
-    run.path.mkdir()
     for attempt, lines in ((1, (10, 1, 2)), (2, (3,))):
-        log = MetricsLog(Place(run=run, rank=0, size=1, attempt=attempt))
+        log = process_of(run, attempt)
         for step in lines:
             log.write(checked(step, total=10), step - 1)
         log.close()
@@ -192,20 +196,15 @@ def test_next_attempt_keeps_where_a_second_training_began(run: RunDir) -> None:
 
 def test_progress_of_a_second_training_is_written_at_once(run: RunDir) -> None:
     """Or, killed in its first seconds, it would count as finished."""
-    run.path.mkdir()
-    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    log = process_of(run)
     for step in (9, 10, 1):
         log.write(checked(step, total=10, metrics={"loss": 1.0}), None)
-    found = logged(run, 1)
-    assert found is not None
-    assert found.is_before_end
+    assert shown(run).is_before_end
 
 
 def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
     """Nor does a test, or a training whose total changes."""
-    run.path.mkdir()
-    place = Place(run=run, rank=0, size=1, attempt=1)
-    training, test = MetricsLog(place), MetricsLog(place)
+    training, test = process_of(run), process_of(run)
     for step, total in ((3, 10), (4, 8), (3, 8)):
         training.write(checked(step, total=total, metrics={"loss": 1.0}), None)
     training.close()
@@ -219,8 +218,7 @@ def test_line_that_comes_late_begins_no_second_training(run: RunDir) -> None:
 @pytest.mark.parametrize("turns", [1, 5])
 def test_two_models_with_their_own_totals_are_one_training(run: RunDir, turns: int) -> None:
     """A generator and a discriminator, which makes five steps for each step of the generator."""
-    run.path.mkdir()
-    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    log = process_of(run)
     begun = set()
     for turn in range(0, 50, turns):
         for step in range(5 * turn + 1, 5 * (turn + turns) + 1):
@@ -235,21 +233,17 @@ def test_two_models_with_their_own_totals_are_one_training(run: RunDir, turns: i
 
 @pytest.mark.parametrize("ahead", [1, 32])
 def test_validation_that_is_ahead_begins_no_second_training(run: RunDir, ahead: int) -> None:
-    run.path.mkdir()
-    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    log = process_of(run)
     for step in range(1, 10):
         log.write(checked(step * ahead + 1, split="validation"), None)
         log.write(checked(step, total=10), None)
     log.close()
     assert "second_step" not in read_json(run.progress)
-    found = logged(run, 1)
-    assert found is not None
-    assert found.step == 9
+    assert shown(run).step == 9
 
 
 def test_third_training_counts_its_own_steps(run: RunDir) -> None:
-    run.path.mkdir()
-    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    log = process_of(run)
     for step, total in ((1, 10), (2, None), (5, None), (1, 4), (4, None), (2, 10)):
         log.write(checked(step, total=total), None)
     log.close()
@@ -261,24 +255,21 @@ def test_step_of_a_line_that_is_newer_than_the_progress_file_is_known(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "_PROGRESS_EVERY_S", 3600.0)
-    run.path.mkdir()
-    log = MetricsLog(Place(run=run, rank=0, size=1, attempt=1))
+    log = process_of(run)
     for step in (1, 2):
         log.write(checked(step, total=4, metrics={"loss": 1.0}), None)
     assert read_json(run.progress)["step"] == 1
-    found = logged(run, 1)
-    assert found is not None
-    assert found.step == 2
+    assert shown(run).step == 2
 
 
 def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
     """A folder in place of the file simulates a full disk."""
-    log = MetricsLog(Place(run=run, rank=0, size=1))
+    log = process_of(run, attempt=0)
     run.metrics.mkdir(parents=True)
     log.write(checked(1, metrics={"loss": 0.5}), -1)
     run.metrics.rmdir()
     log.close()
-    assert steps(run) == [1]
+    assert logged_steps(run) == [1]
 
 
 def test_script_without_stk_says_where_else_it_could_write(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +26,6 @@ os.kill(os.getpid(), signal.SIGTERM)
 print("asked", run.should_stop())
 """
 
-
 #: It runs as in `coverage run` and `torchrun --run-path`, which replace the main module.
 UNDER_A_RUNNER = """
 import multiprocessing, os, runpy, signal, sys, types
@@ -42,17 +42,17 @@ print("asked", run.should_stop())
 """
 
 
+def executed(code: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """Execute code in a folder; return its output."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
 def test_script_that_another_program_executes_is_asked_by_a_signal(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-c", UNDER_A_RUNNER],
-        cwd=tmp_path,
-        env=os.environ | {"STK_RUN_DIR": str(tmp_path), "STK_STOP_FILE": str(tmp_path / "stop")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "asked True\n", done.stderr
+    places = {"STK_RUN_DIR": str(tmp_path), "STK_STOP_FILE": str(tmp_path / "stop")}
+    assert executed(UNDER_A_RUNNER, tmp_path, os.environ | places) == "asked True\n"
 
 
 #: As in a notebook, where a cell is executed again in the same process, and the kernel sets SIGINT before.
@@ -72,14 +72,6 @@ for execution in (1, 2, 3):
         # As the cell scores the model.
         os.kill(os.getpid(), signal.SIGINT)
 """
-
-
-def test_an_interrupted_cell_of_a_notebook_trains_when_it_is_executed_again(tmp_path: Path) -> None:
-    environ = {key: value for key, value in os.environ.items() if key != "STK_RUN_DIR"}
-    done = subprocess.run(
-        [sys.executable, "-c", CELL], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "asked True\nasked False\nasked True\n", done.stderr
 
 
 #: As at a prompt, which does not set the handler of SIGINT between two cells.
@@ -109,15 +101,24 @@ for number in (signal.SIGINT, signal.SIGTERM):
 """
 
 
-def test_second_interrupt_at_a_prompt_ends_the_cell_and_one_request_stops_the_next_training(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "code, printed",
+    [
+        (CELL, "asked True\nasked False\nasked True\n"),
+        (
+            PROMPT,
+            "asked False\n"
+            + 3 * "asked True\nasked False\n"
+            + "interrupted\nasked False\ninterrupted\nasked True\n",
+        ),
+    ],
+    ids=["a cell that is executed again", "a second interrupt ends the cell"],
+)
+def test_training_in_a_session_is_asked_once_by_each_interrupt(
+    code: str, printed: str, tmp_path: Path
 ) -> None:
-    environ = {key: value for key, value in os.environ.items() if key != "STK_RUN_DIR"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROMPT], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-    )
-    one = "asked False\n" + 3 * "asked True\nasked False\n"
-    assert done.stdout == f"{one}interrupted\nasked False\ninterrupted\nasked True\n", done.stderr
+    alone = {key: value for key, value in os.environ.items() if key != "STK_RUN_DIR"}
+    assert executed(code, tmp_path, alone) == printed
 
 
 def dead_process() -> int:

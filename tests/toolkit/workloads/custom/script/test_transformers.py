@@ -13,7 +13,7 @@ import pytest
 
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json, read_json_lines
+from toolkit.files import read_json
 from toolkit.run.events import read_events
 from toolkit.run.run_dir import MANIFEST
 from toolkit.workloads.custom.script import resuming
@@ -250,7 +250,7 @@ def test_stopped_trainer_resumes_to_the_same_weights(trainer: Interrupted) -> No
     assert result["step"] == TOTAL
     assert {"loss", "lr", "grad_norm"} <= set(result["metrics"]["train"])
     assert set(result["metrics"]["validation"]) == {"loss"}
-    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [6, 12]
+    assert logged_steps(run, "validation") == [6, 12]
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_trainer_stopped_in_an_evaluation_saves_and_resumes_to_the_same_weights(
     assert run.checkpoint_steps() == [5, 6]
     assert trainer.train(1) == expected
     assert logged_steps(run) == ALL_STEPS
-    assert [each["step"] for each in read_json_lines(run.metrics) if each["split"] == "validation"] == [12]
+    assert logged_steps(run, "validation") == [12]
 
 
 @pytest.mark.slow

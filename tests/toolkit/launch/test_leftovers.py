@@ -66,19 +66,20 @@ def test_group_of_a_killed_rank_is_killed(
     assert started.stdout.read() == b""
 
 
-def test_script_behind_a_wrapper_may_save(run: RunDir) -> None:
-    with group(f"{shlex.join([sys.executable, '-c', SCRIPT])}; true") as process:
+@pytest.mark.parametrize(
+    "text, printed",
+    [
+        (f"{shlex.join([sys.executable, '-c', SCRIPT])}; true", b"saved\n"),
+        ("trap 'echo again' TERM; cat", b""),
+    ],
+    ids=["a script behind a wrapper", "the first process"],
+)
+def test_process_of_a_group_may_save_and_is_not_asked_twice(run: RunDir, text: str, printed: bytes) -> None:
+    """The kernel has sent SIGTERM to the first process."""
+    with group(text) as process:
         record(run, "here", 1, pid=process.pid)
         end_leftovers(run, "here", range(2), is_urgent=lambda: False)
-        assert process.stdout.read() == b"saved\n"
-
-
-def test_first_process_of_a_group_is_not_asked_twice(run: RunDir) -> None:
-    """The kernel has sent it SIGTERM, and it saves."""
-    with group("trap 'echo again' TERM; cat") as process:
-        record(run, "here", 1, pid=process.pid)
-        end_leftovers(run, "here", range(2), is_urgent=lambda: False)
-        assert process.stdout.read() == b""
+        assert process.stdout.read() == printed
 
 
 @pytest.mark.parametrize("nonce, facts", [("here", {"ended": 12.0}), ("other", {"pid": None})])

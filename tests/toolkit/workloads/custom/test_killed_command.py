@@ -10,7 +10,10 @@ import pytest
 
 from tests.patience import wait_for_the_end_of
 from tests.toolkit.workloads.custom.command_runs import Stk, script, the_run
+from toolkit.files import write_json
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.command import program
 
 
 def test_process_that_outlives_its_killed_rank_does_not_meet_the_next_attempt(stk: Stk) -> None:
@@ -42,6 +45,24 @@ def test_process_behind_a_wrapper_ends_with_its_killed_rank(stk: Stk) -> None:
     words = ("resources.max_crashes=0", "code=[train.py,train.sh]", "--", "sh", "train.sh")
     assert stk("run", *words).returncode == 4
     wait_for_the_end_of(int((the_run().work / "pid").read_text()))
+
+
+def test_only_processes_of_a_replaced_attempt_are_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDir(tmp_path)
+    write_json(run.fence, {"nonce": "new", "earlier": ["old"]})
+    of_run = {"STK_RUN_DIR": str(tmp_path), "STK_NONCE": "old"}
+    processes = {1: of_run, 2: of_run | {"STK_NONCE": "new"}, 3: of_run | {"STK_RUN_DIR": "/other"}, 4: {}}
+    # A finished attempt of an earlier folder, or the same path in another container; a script that a person
+    # started; the shell that this attempt is in.
+    processes |= {5: of_run | {"STK_NONCE": "unknown"}, 6: {"STK_RUN_DIR": str(tmp_path)}, 7: of_run}
+    killed: list[int] = []
+    monkeypatch.setattr(program, "environments", processes.items)
+    monkeypatch.setattr(program, "ancestors", lambda: [7])
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    program.end_earlier_processes(run)
+    assert killed == [1]
 
 
 def test_rank_of_a_replaced_attempt_does_not_finish_the_run(stk: Stk) -> None:

@@ -14,8 +14,8 @@ from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 
-from .asked_run import AskedRun, own_run_for
 from .interrupted import logged_steps
+from .own_run import AskedRun, own_run_for
 
 # Only slow tests import it: the import would take each test worker four seconds.
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.toolkit.workloads.custom.script.started import save, start
+from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.checkpoint.paths import matches_manifest
 from toolkit.errors import CheckpointError, UserError
 from toolkit.exit_codes import ExitCode

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.workloads.custom.script.interrupted import logged_steps
-from tests.toolkit.workloads.custom.script.started import save, start
+from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.errors import UserError
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir

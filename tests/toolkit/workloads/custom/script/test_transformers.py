@@ -18,7 +18,6 @@ from toolkit.run.events import read_events
 from toolkit.run.run_dir import MANIFEST
 from toolkit.workloads.custom.script import resuming
 
-from .asked_run import AskedRun, own_run_for
 from .interrupted import (
     ALL_STEPS,
     TOTAL,
@@ -27,6 +26,7 @@ from .interrupted import (
     assert_goes_on_after_a_stop,
     logged_steps,
 )
+from .own_run import AskedRun, own_run_for
 from .training_scripts import TRANSFORMERS
 
 pytestmark = pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
@@ -37,32 +37,37 @@ def trainer(tmp_path: Path) -> Interrupted:
     return Interrupted(tmp_path, TRANSFORMERS)
 
 
-@pytest.mark.parametrize("output, is_shared", [("run/work/out", True), ("out", False)])
-def test_checkpoint_shares_files_only_with_the_run_itself(
-    output: str, is_shared: bool, tmp_path: Path
-) -> None:
-    """Another run with the same output_dir writes into the same files."""
+@pytest.fixture
+def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
+    return own_run_for("transformers", tmp_path / "run", monkeypatch)
+
+
+@pytest.fixture
+def callback(own_run: AskedRun) -> Any:
     from toolkit.workloads.custom.script.for_transformers import RunCallback
 
+    return RunCallback()
+
+
+@pytest.mark.parametrize("output, is_shared", [("run/work/out", True), ("out", False)])
+def test_checkpoint_shares_files_only_with_the_run_itself(
+    output: str, is_shared: bool, callback: Any, tmp_path: Path
+) -> None:
+    """Another run with the same output_dir writes into the same files."""
     kept = tmp_path / "run/checkpoints/step_00000003"
     saved = tmp_path / output / "checkpoint-3"
     for folder in (kept, saved):
         folder.mkdir(parents=True)
     (saved / "model.bin").write_text("3")
-    callback: Any = RunCallback.__new__(RunCallback)
     callback._run = SimpleNamespace(folder=tmp_path / "run", checkpoint=lambda *_, **__: nullcontext(kept))
-    callback._keep, callback._is_leaving = 2, False
     arguments: Any = SimpleNamespace(output_dir=str(tmp_path / output), process_index=0)
     state: Any = SimpleNamespace(global_step=3, best_global_step=None)
     callback.on_save(arguments, state, None)
     assert (kept / "model.bin").samefile(saved / "model.bin") is is_shared
 
 
-def test_metrics_have_names_that_the_run_accepts() -> None:
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
-
+def test_metrics_have_names_that_the_run_accepts(callback: Any) -> None:
     logged: list[dict[str, Any]] = []
-    callback: Any = RunCallback.__new__(RunCallback)
     callback._run = SimpleNamespace(log=lambda **values: logged.append(values))
     state = SimpleNamespace(global_step=1, max_steps=2, epoch=0.5)
     callback.on_log(None, state, None, {"loss": 1.0, "total": 2.0, "train_runtime": 3.0, "epoch": 0.5})
@@ -74,11 +79,6 @@ def test_metrics_have_names_that_the_run_accepts() -> None:
         place | {"split": "validation", "loss": 4.0, "eval_step": 5.0},
         place | {"split": "test", "loss": 7.0},
     ]
-
-
-@pytest.fixture
-def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
-    return own_run_for("transformers", tmp_path / "run", monkeypatch)
 
 
 def small_trainer(folder: Path, *, max_steps: int = 2, **options: Any) -> Any:
@@ -189,20 +189,18 @@ def test_stop_in_an_evaluation_of_the_best_weights_does_not_save_them_as_the_las
     assert saves(own_run) == [1]
 
 
-def test_signals_are_caught_before_the_trainer_starts_workers_of_its_loader(own_run: AskedRun) -> None:
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
-
-    trainer: Any = None
-    RunCallback().newest(trainer)
+def test_signals_are_caught_before_the_trainer_starts_workers_of_its_loader(
+    callback: Any, own_run: AskedRun
+) -> None:
+    callback.newest(None)
     assert own_run.catches_signals
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_training_that_has_not_asked_for_its_checkpoint_is_refused(asks: bool, own_run: AskedRun) -> None:
+def test_training_that_has_not_asked_for_its_checkpoint_is_refused(
+    asks: bool, callback: Any, own_run: AskedRun
+) -> None:
     """A subclass may have a `train` of its own, as trl's PPOTrainer does."""
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
-
-    callback: Any = RunCallback()
     if asks:
         own_run.latest_checkpoint()
     with nullcontext() if asks else pytest.raises(UserError, match="latest_checkpoint"):
@@ -213,11 +211,8 @@ def test_training_that_has_not_asked_for_its_checkpoint_is_refused(asks: bool, o
     "changes, is_kept", [({}, True), ({"global_step": 3}, False), ({"epoch": 1.5}, False)]
 )
 def test_trainer_saves_after_its_training_only_if_a_resume_makes_no_further_step(
-    changes: dict[str, Any], is_kept: bool, own_run: AskedRun
+    changes: dict[str, Any], is_kept: bool, callback: Any
 ) -> None:
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
-
-    callback: Any = RunCallback()
     callback._trainer = SimpleNamespace(train_dataset=[1, 2])
     args = SimpleNamespace(load_best_model_at_end=False, fp16_full_eval=False, bf16_full_eval=False)
     state = SimpleNamespace(**{"global_step": 4, "max_steps": 4, "epoch": 2.0, **changes})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,16 +30,11 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a good file, a good command and an experiment of each; nothing is imported afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "experiments"))
+def here(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder has a good file, a good command and an experiment of each."""
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(empty_folder / "experiments"))
     for name, text in {"mine.py": POINTS, "mine.yaml": _YAML, "train.py": "", "train.yaml": _COMMAND}.items():
-        (tmp_path / name).write_text(text)
-    paths = list(sys.path)
-    yield tmp_path
-    sys.path[:] = paths
-    sys.modules.pop("mine", None)
+        (empty_folder / name).write_text(text)
 
 
 @pytest.fixture

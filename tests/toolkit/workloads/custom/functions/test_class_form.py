@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,14 +48,10 @@ _YAML = "name: points\ntask: points.py:Points\nevaluation: {metric: accuracy}\nt
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "points.py").write_text(_FILE)
-    (tmp_path / "points.yaml").write_text(_YAML)
-    paths = list(sys.path)
-    yield tmp_path / "points.yaml"
-    sys.path[:] = paths
-    sys.modules.pop("points", None)
+def config(empty_folder: Path) -> Path:
+    (empty_folder / "points.py").write_text(_FILE)
+    (empty_folder / "points.yaml").write_text(_YAML)
+    return empty_folder / "points.yaml"
 
 
 def _read(text: str, name: str = "Points") -> Functions:

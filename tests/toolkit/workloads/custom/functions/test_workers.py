@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -57,14 +55,10 @@ _YAML = "name: noisy\ntask: noisy.py\ntrain: {epochs: 3, batch_size: 8, logical_
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "noisy.yaml").write_text(_YAML)
-    (tmp_path / "noisy.py").write_text(_FILE.replace("BAD", "None"))
-    paths = list(sys.path)
-    yield tmp_path
-    sys.path[:] = paths
-    sys.modules.pop("noisy", None)
+def folder(empty_folder: Path) -> Path:
+    (empty_folder / "noisy.yaml").write_text(_YAML)
+    (empty_folder / "noisy.py").write_text(_FILE.replace("BAD", "None"))
+    return empty_folder
 
 
 def _rank(world: World, path: Path, attempt: Attempt) -> str:

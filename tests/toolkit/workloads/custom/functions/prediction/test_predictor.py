@@ -26,10 +26,7 @@ def step(model, batch): return {"loss": batch}
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def predictor(code: str, name: str = "own_code.py") -> FunctionsPredictor:

@@ -144,16 +144,15 @@ class Coordinator(Nodes):
         for peer in self._lost_peers:
             if peer.node not in self._reports:
                 _record_failure(run, nonce, _lost_record(self.machines, peer, nonce))
-        return [code for node in range(1, len(self.machines.layout.counts)) for code in self._codes(node)]
+        others = range(1, len(self.machines.layout.counts))
+        reported = {node: report["codes"] for node, report in self._reports.items()}
+        return [code for node in others for code in reported.get(node, [_LOST])]
 
     def _await_reports(self, run: RunDir, nonce: str) -> None:
         deadline = time.monotonic() + _REPORT_S
         while time.monotonic() < deadline and any(peer.node not in self._reports for peer in self._peers):
             self.has_failed(run, nonce)
             time.sleep(_POLL_S)
-
-    def _codes(self, node: int) -> list[int]:
-        return self._reports[node]["codes"] if node in self._reports else [_LOST]
 
     def leave(self, run: RunDir, code: int) -> None:
         self._send_all(leave=code, failure=read_json(run.failure))

@@ -10,8 +10,8 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
 from typing import Any
@@ -96,9 +96,12 @@ def join_nodes(
     while True:
         try:
             connection = _authenticated(machines, deadline, timeout_s, secrets())
-            with _closed_on_error(connection):
+            with ExitStack() as on_error:
+                on_error.callback(connection.close)
                 connection.send(**_own_message(machines, run_id))
-                return Peer(0, machines.master_addr, _accepted(connection, machines, timeout_s))
+                _await_welcome(connection, machines, timeout_s)
+                on_error.pop_all()
+            return Peer(0, machines.master_addr, connection)
         except NotAuthenticated as error:
             # A shared folder may show the secret a little later; waiting longer does not help.
             deadline = min(deadline, time.monotonic() + _REFUSED_S)
@@ -129,15 +132,6 @@ def _authenticated(
             if number == len(secrets):
                 raise
     raise AssertionError("the last secret was tried")
-
-
-@contextmanager
-def _closed_on_error(connection: JsonSocket) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        connection.close()
-        raise
 
 
 def _own_message(machines: Machines, run_id: str) -> dict[str, Any]:
@@ -288,7 +282,7 @@ def _connect(machines: Machines, deadline: float, timeout_s: float) -> socket.so
         time.sleep(_POLL_S)
 
 
-def _accepted(connection: JsonSocket, machines: Machines, timeout_s: float) -> JsonSocket:
+def _await_welcome(connection: JsonSocket, machines: Machines, timeout_s: float) -> None:
     """Wait for the answer of node 0. Raises Lost, or the error that it sends."""
     message = connection.receive(timeout_s + _LATER_S)
     if message is None:
@@ -301,4 +295,3 @@ def _accepted(connection: JsonSocket, machines: Machines, timeout_s: float) -> J
         raise kind(f"node 0 at {_place(machines)} says: {message['error']}")
     if "welcome" not in message:
         raise Lost("its answer is not that of node 0")
-    return connection

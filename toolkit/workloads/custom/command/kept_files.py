@@ -166,12 +166,7 @@ def _scripts(words: Sequence[str]) -> Iterator[Path]:
 
 def _scripts_beside(folder: Path, script: Path) -> Iterator[Path]:
     for each in (folder / script.parent).iterdir():
-        if (
-            _is_script(each)
-            and each.is_file()
-            and not each.is_symlink()
-            and each.stat().st_size <= LARGEST_FILE
-        ):
+        if _is_script(each) and _is_small_file(each):
             yield each.relative_to(folder)
 
 
@@ -199,9 +194,12 @@ def _code_in(folder: Path, path: Path) -> Iterator[Path]:
         return
     tracked = _tracked(whole)
     for each in _visible_files(whole) if tracked is None else tracked:
-        file = whole / each
-        if file.is_file() and not file.is_symlink() and file.stat().st_size <= LARGEST_FILE:
+        if _is_small_file(whole / each):
             yield path / each
+
+
+def _is_small_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_FILE
 
 
 def _tracked(folder: Path) -> list[Path] | None:

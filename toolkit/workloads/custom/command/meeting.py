@@ -17,6 +17,8 @@ from toolkit.workloads.custom.command.recorded import newest_save
 from toolkit.workloads.custom.command.stopping import KILL_AFTER_S
 
 _POLL_S = 0.1
+#: Variables between the toolkit's launcher and its ranks.
+_OF_RANKS = ("STK_RENDEZVOUS", "STK_LAUNCHER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +76,7 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
-    environ = dict(os.environ)
-    for name in _OF_RANKS:
-        environ.pop(name, None)
-    environ |= {
+    environ = {name: value for name, value in os.environ.items() if name not in _OF_RANKS} | {
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(size),
@@ -100,7 +99,3 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
     # torchrun reads its options from these variables.
     pet = {"NNODES": size, "NODE_RANK": rank, "MASTER_ADDR": place.address, "MASTER_PORT": place.port}
     return environ | ({f"PET_{name}": str(value) for name, value in pet.items()} if by_node else {})
-
-
-#: Variables between the toolkit's launcher and its ranks.
-_OF_RANKS = ("STK_RENDEZVOUS", "STK_LAUNCHER")

@@ -66,12 +66,9 @@ class Leaving:
 
     def __init__(self, run: RunDir, world: World, stop: Stop, caught: Caught) -> None:
         self._run = run
+        self._world = world
         self._path = run.stop_request(world.nonce)
-        self._rank = world.rank
-        self._nonce = world.nonce
-        self._has_peers = world.size > 1
         self._looked = -_FAILURE_S
-        self._is_in_job = bool(world.job)
         self._stop = stop
         self._caught = caught
         self._passed_on = 0
@@ -110,11 +107,11 @@ class Leaving:
             self.request(own)
         if not self.why and (found := read_object(self._path)):
             self.why = str(found.get("why", "requested"))
-        if self._has_peers and time.monotonic() - self._looked > _FAILURE_S:
+        if self._world.size > 1 and time.monotonic() - self._looked > _FAILURE_S:
             self._looked = time.monotonic()
             # A network file system may not answer for a moment.
             with suppress(OSError, ValueError):
-                found = first_failure(self._run, self._nonce) or {}
+                found = first_failure(self._run, self._world.nonce) or {}
                 # If others have only lost a peer, the cause may still come, even from this rank.
                 self.has_failed_peer = found.get("class", PEER_LOST) != PEER_LOST
         if self.has_failed_peer:
@@ -135,7 +132,7 @@ class Leaving:
 
     def _write(self, why: str) -> None:
         self._path.parent.mkdir(exist_ok=True)
-        create_once(self._path, f'{{"why": "{why}", "rank": {self._rank}}}\n')
+        create_once(self._path, f'{{"why": "{why}", "rank": {self._world.rank}}}\n')
 
     def pass_on(self, program: Program) -> None:
         """Send the signal that is due: the early warning when it arrives, then SIGTERM, finally SIGKILL."""
@@ -158,4 +155,4 @@ class Leaving:
     @property
     def _will_be_killed(self) -> bool:
         """Whether the scheduler kills the command itself, when the time that it grants is over."""
-        return self._is_in_job and signal.SIGTERM in self._caught.numbers
+        return bool(self._world.job) and signal.SIGTERM in self._caught.numbers

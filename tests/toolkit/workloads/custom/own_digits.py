@@ -1,4 +1,4 @@
-"""A project of a user who has three functions: handwritten digits that scikit-learn ships."""
+"""Users' files with three functions: handwritten digits that scikit-learn ships, and points without data."""
 
 from __future__ import annotations
 
@@ -65,6 +65,27 @@ model: {hidden: 32}
 data: {few: true}
 train: {epochs: 3, batch_size: 16}
 evaluation: {metric: accuracy:max}
+"""
+
+#: A small file that needs no data.
+POINTS = """\
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+
+def model(width: int = 8):
+    return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 2))
+
+
+def data(split: str):
+    x = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
+    return TensorDataset(x, (x[:, 0] > 0).long())
+
+
+def step(model, batch):
+    x, y = batch
+    return {"loss": nn.functional.cross_entropy(model(x), y, reduction="none")}
 """
 
 

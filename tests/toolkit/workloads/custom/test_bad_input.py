@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from slurm.cli import main
-from tests.toolkit.workloads.custom.own_points import POINTS
+from tests.toolkit.workloads.custom.own_digits import POINTS
 from tests.toolkit.workloads.moved_run import ended
 from toolkit.config import load
 from toolkit.errors import UserError
@@ -157,12 +157,13 @@ def test_invalid_function_is_reported_with_its_line(
         ("def optimizer(): ...", "def optimizer(model, lr"),
         ("def schedule(step): ...", "def schedule(step, total): return"),
         ("def predict(model): ...", "def predict(model, batch): return"),
+        ("def predict(model, batch, k): ...", "found predict(…, k), but it is given model and batch only"),
         ("def sample(): ...", "def sample(row): return"),
+        ("def sample(row, *, split): ...", "found sample(…, split), but it is given row only"),
         ("def report(run): ...", "def report(run, outputs): return"),
         ('metrics = {"accuracy": "up"}', 'metrics = {"accuracy": "max"'),
         ("from elsewhere import prepare", "def prepare(root: str = 'data')"),
     ],
-    ids=["collate", "lengths", "optimizer", "schedule", "predict", "sample", "report", "metrics", "prepare"],
 )
 def test_invalid_optional_function_is_reported_with_its_line(
     refused: Refused, written: str, right: str

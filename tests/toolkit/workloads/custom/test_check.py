@@ -18,7 +18,7 @@ import torch
 from slurm.drill.task import drill_experiment
 from tests.patience import PATIENCE_S
 from tests.tiers import first_quick
-from tests.toolkit.workloads.custom.own_points import POINTS
+from tests.toolkit.workloads.custom.own_digits import POINTS
 from toolkit.config import load
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run

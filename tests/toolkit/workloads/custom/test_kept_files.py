@@ -43,12 +43,18 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+def experiment_of(folder: Path, *paths: Path, words: tuple[str, ...] = ()) -> SimpleNamespace:
+    """The experiment of a command in a folder, with code at these paths; it reads base.pt."""
+    task = SimpleNamespace(folder=str(folder), run=words)
+    code, inputs = tuple(map(str, paths)), (str(folder / "base.pt"),)
+    return SimpleNamespace(task=task, code=code, inputs=inputs)
+
+
 def keep(
     run: RunDir, folder: Path, *paths: Path, words: tuple[str, ...] = ("python", "train.py")
 ) -> SimpleNamespace:
-    """Keep code with a run; return its experiment, which reads base.pt."""
-    task, inputs = SimpleNamespace(folder=str(folder), run=words), (str(folder / "base.pt"),)
-    experiment = SimpleNamespace(task=task, code=tuple(map(str, paths)), inputs=inputs)
+    """Keep code with a run; return its experiment."""
+    experiment = experiment_of(folder, *paths, words=words)
     for file, place in kept_files(experiment):
         (run.code / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, run.code / place)
@@ -203,9 +209,7 @@ def test_later_output_in_the_user_folder_is_not_linked_into_the_run(folder: Path
 def test_outputs_shared_by_all_runs_are_named_in_a_warning(folder: Path) -> None:
     add(folder, "out/.gitkeep", "logs/small.txt", "src/out.py")
     add(folder, "last.pt", "base.pt", "results/large", content=LARGE)
-    task = SimpleNamespace(folder=str(folder), run=())
-    experiment = SimpleNamespace(task=task, code=(str(folder),), inputs=(str(folder / "base.pt"),))
-    (warning,) = shared_outputs(experiment)
+    (warning,) = shared_outputs(experiment_of(folder, folder))
     assert "last.pt, out, results." in warning.problem
 
 
@@ -227,9 +231,7 @@ def test_names_of_output_are_told_from_those_of_data_and_of_the_runs(
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(tmp_path / "artifacts"))
     add(tmp_path, "train.py")
     add(tmp_path, name, content=LARGE)
-    task = SimpleNamespace(folder=str(tmp_path), run=())
-    experiment = SimpleNamespace(task=task, code=(str(tmp_path / "train.py"),), inputs=())
-    assert bool([*shared_outputs(experiment)]) is is_output
+    assert bool([*shared_outputs(experiment_of(tmp_path, tmp_path / "train.py"))]) is is_output
 
 
 def test_empty_folder_is_created_and_not_linked(folder: Path, run: RunDir) -> None:

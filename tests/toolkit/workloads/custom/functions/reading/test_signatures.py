@@ -264,16 +264,3 @@ def test_functions_for_predictions_are_optional() -> None:
     assert read(MODEL, DATA, STEP, predict, "def sample(row): ...\n").lines["sample"] == 5
     for line in (predict, "from my_project import predict\n", "from my_project import *\n"):
         assert read(MODEL, DATA, STEP, line).may_have("predict")
-
-
-@pytest.mark.parametrize(
-    "written, said",
-    [
-        ("def predict(batch): ...", "found predict(batch), expected predict(model, batch)"),
-        ("def predict(model, batch, k): ...", "found predict(…, k), but it is given model and batch only"),
-        ("def sample(row, *, split): ...", "found sample(…, split), but it is given row only"),
-    ],
-)
-def test_functions_for_predictions_with_wrong_parameters_are_refused(written: str, said: str) -> None:
-    (found,) = problems(MODEL, DATA, STEP, written)
-    assert (found.problem, found.line) == (said, 4)

@@ -66,12 +66,6 @@ def test_parameters_of_methods_are_keys_of_the_experiment(config: Path) -> None:
         load(config, ["model.wide=16"])
 
 
-def test_methods_have_their_line_numbers() -> None:
-    lines = {name: _FILE.splitlines()[line - 1] for name, line in _read(_FILE).lines.items()}
-    assert lines["model"].lstrip().startswith("def model(self")
-    assert lines["step"].lstrip().startswith("def step(model")
-
-
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_class_keeps_the_task_contract(config: Path, check) -> None:
     experiment = load(config)

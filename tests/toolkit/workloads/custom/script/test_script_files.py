@@ -39,6 +39,8 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def test_saved_checkpoint_is_found_with_its_content(run: RunDir) -> None:
+    assert start(run).latest_checkpoint() is None
+    assert not run.path.exists()
     save(start(run), 7)
     folder = start(run).latest_checkpoint()
     assert folder == run.checkpoint(7)
@@ -152,11 +154,6 @@ def test_save_is_refused_in_a_process_group_of_another_size(
     with pytest.raises(UserError, match="has 4 processes, but WORLD_SIZE is 1"):
         save(start(run), 7)
     assert run.checkpoint_steps() == []
-
-
-def test_latest_checkpoint_is_none_before_the_first_save(run: RunDir) -> None:
-    assert start(run).latest_checkpoint() is None
-    assert not run.path.exists()
 
 
 def test_damaged_checkpoint_is_rejected_and_the_previous_checkpoint_is_used(run: RunDir) -> None:
@@ -303,14 +300,6 @@ def test_error_while_saving_leaves_no_checkpoint(run: RunDir) -> None:
     assert list(run.checkpoints.iterdir()) == []
 
 
-def test_incomplete_checkpoint_of_a_killed_start_is_removed(run: RunDir) -> None:
-    save(start(run), 1)
-    half = run.checkpoints / ".step_00000002.start_1.tmp"
-    half.mkdir()
-    start(run).latest_checkpoint()
-    assert not half.exists()
-
-
 @pytest.mark.parametrize(
     "changed, process, is_kept",
     [
@@ -358,14 +347,11 @@ def test_symbolic_link_in_a_checkpoint_is_refused(target: str, run: RunDir) -> N
     assert run.checkpoint_steps() == []
 
 
-def test_rank_without_a_process_group_cannot_save(run: RunDir) -> None:
-    with pytest.raises(UserError, match="init_process_group"), start(run, rank=1, size=2).checkpoint(1):
-        pass
-
-
-def test_several_ranks_without_a_process_group_cannot_resume(run: RunDir) -> None:
+def test_ranks_without_a_process_group_can_neither_resume_nor_save(run: RunDir) -> None:
     with pytest.raises(UserError, match="init_process_group"):
         start(run, size=2).latest_checkpoint()
+    with pytest.raises(UserError, match="init_process_group"), start(run, rank=1, size=2).checkpoint(1):
+        pass
 
 
 def test_leave_exits_with_status_75(run: RunDir) -> None:

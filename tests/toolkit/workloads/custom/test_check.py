@@ -171,13 +171,9 @@ def test_a_check_that_is_stopped_leaves_no_folder_and_no_process(tmp_path: Path,
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_check_refuses_a_command(tmp_path: Path) -> None:
+def test_check_and_drill_refuse_a_command_and_blame_no_key(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
     assert _check(tmp_path / "own.yaml") == (2, "")
-
-
-def test_drill_refuses_a_command_and_blames_no_key(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("name: own\ntask: {kind: command, run: [python, -V]}\n")
     with pytest.raises(UserError, match="of kind command") as refusal:
         drill_experiment(tmp_path / "own.yaml", [], tmp_path, 8)
     assert "train." not in str(refusal.value)

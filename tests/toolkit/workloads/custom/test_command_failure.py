@@ -17,6 +17,7 @@ from toolkit.workloads.custom.script import ranks
 
 _TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    step()\n'
 _TORCHRUN = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\n"
+_IGNORED = "Exception ignored {} _Iterator.__del__>\n" + _TRACE + "AssertionError: a child\n"
 
 
 def record(output: str, code: int = 1) -> dict[str, Any]:
@@ -202,12 +203,13 @@ def test_error_handled_in_a_process_of_torchrun_does_not_decide_the_class(steps:
     assert found["class"] == ("io" if is_cause else "exception")
 
 
-def test_error_handled_long_before_does_not_decide_the_class() -> None:
-    found = record(_TRACE + "OSError: Broken pipe\n" + "a step\n" * 99 + "no labels are left\n", code=3)
-    assert (found["class"], found["message"]) == (
-        "exception",
-        "the command ended with status 3: no labels are left",
-    )
+@pytest.mark.parametrize("ignored", ["", _IGNORED.format("in: <function close")], ids=["alone", "ignored"])
+def test_error_handled_long_before_does_not_decide_the_class(ignored: str) -> None:
+    """Nor if Python ignored another one after it."""
+    handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"
+    found = record(handled + ignored + "#500 loss 0.31\n" * 99 + "no labels are left\n", code=3)
+    assert found["class"] == "exception"
+    assert found["message"] == "the command ended with status 3: no labels are left"
 
 
 def test_silent_failure_is_reported_by_its_exit_status() -> None:
@@ -248,14 +250,6 @@ def test_frames_of_cpp_below_an_error_do_not_hide_it_from_torchrun() -> None:
 
 @pytest.mark.parametrize("said", ["in: <function", "while calling deallocator <function"])
 def test_error_that_python_ignores_at_its_end_is_not_the_cause(said: str) -> None:
-    ignored = f"Exception ignored {said} _Iterator.__del__>\n{_TRACE}AssertionError: a child\n"
-    found = record(_TRACE + "OSError: [Errno 116] Stale file handle\n" + ignored + _TORCHRUN)
-    assert (found["class"], "Stale" in found["message"]) == ("io", True)
-
-
-def test_error_handled_long_before_an_ignored_one_is_not_the_cause() -> None:
     handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"
-    ignored = "Exception ignored in: <function close>\n" + _TRACE + "AssertionError: a child\n"
-    assert (
-        record(handled + ignored + "#500 loss 0.31\n" * 99 + "no labels are left\n")["class"] == "exception"
-    )
+    found = record(handled + _IGNORED.format(said) + _TORCHRUN)
+    assert (found["class"], "Stale" in found["message"]) == ("io", True)

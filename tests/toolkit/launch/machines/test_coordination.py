@@ -62,8 +62,8 @@ def begin(three: Three) -> None:
         member.start(NONCE)
 
 
-def killed(rank: int) -> dict[str, Any]:
-    return failure_record(NONCE, "killed", "it died", rank=rank, host="b", phase="backward", step=5)
+#: Of the first of two other machines.
+KILLED = failure_record(NONCE, "killed", "it died", rank=2, host="b", phase="backward", step=5)
 
 
 def test_the_address_of_rank_0_is_sent_to_machines_without_its_folder(three: Three) -> None:
@@ -93,7 +93,7 @@ def test_a_failure_on_one_machine_reaches_all_machines(three: Three) -> None:
 def test_machine_0_collects_all_statuses_and_the_first_failure(three: Three) -> None:
     begin(three)
     here, there = three.members
-    write_first(three.runs[1], killed(2))
+    write_first(three.runs[1], KILLED)
     here.report(three.runs[1], NONCE, [-9], wants_stop=False)
     there.report(three.runs[2], NONCE, [75], wants_stop=True)
     assert three.leader.reports(three.runs[0], NONCE) == [-9, 75]
@@ -105,11 +105,10 @@ def test_machine_0_collects_all_statuses_and_the_first_failure(three: Three) -> 
 
 def test_the_order_to_leave_is_sent_with_the_failure(three: Three) -> None:
     begin(three)
-    failure = killed(2)
-    write_json(three.runs[0].failure, failure)
+    write_json(three.runs[0].failure, KILLED)
     three.leader.leave(three.runs[0], 4)
     for member in three.members:
-        assert until(member.order) == {"leave": 4, "failure": failure}
+        assert until(member.order) == {"leave": 4, "failure": KILLED}
 
 
 def test_a_new_attempt_starts_without_the_earlier_failure(three: Three) -> None:

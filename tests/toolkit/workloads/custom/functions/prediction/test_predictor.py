@@ -29,12 +29,12 @@ def step(model, batch): return {"loss": batch}
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
-def predictor(code: str, name: str = "own_code.py") -> FunctionsPredictor:
+def predictor(code: str) -> FunctionsPredictor:
     """The predictor of a run that keeps this code beside the three functions."""
     kept = Path("run", "code", "project")
     kept.mkdir(parents=True, exist_ok=True)
-    (kept / name).write_text(FUNCTIONS + code)
-    experiment: Any = SimpleNamespace(task=FunctionsTask(module=name), model=None, seed=3)
+    (kept / "own_code.py").write_text(FUNCTIONS + code)
+    experiment: Any = SimpleNamespace(task=FunctionsTask(module="own_code.py"), model=None, seed=3)
     return FunctionsPredictor(RunDir(Path("run").absolute()), experiment)
 
 

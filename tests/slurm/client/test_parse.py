@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from slurm.client.parse import (
     SEPARATOR,
     Job,
-    base_id,
     fields_of_line,
     parse_accounting,
     parse_config,
@@ -39,7 +38,8 @@ def test_every_job_array_task_and_component_is_read(jobs: dict[str, Job]) -> Non
         *("114", "115_0", "115_1", "115_2", "115_3", "116", "117"),
         *("118", "119", "120", "121+0", "121+1", "123"),
     ]
-    assert {job.base_id for job in jobs.values() if job.job_id.startswith("115")} == {"115"}
+    assert {job.base_id for job_id, job in jobs.items() if job_id.startswith("115")} == {"115"}
+    assert (jobs["114"].base_id, jobs["121+1"].base_id) == ("114", "121")
 
 
 def test_a_running_job_is_read_in_full(jobs: dict[str, Job]) -> None:
@@ -75,11 +75,6 @@ def test_restarts_permission_to_requeue_and_missing_times_are_read(jobs: dict[st
     assert (jobs["120"].restarts, jobs["120"].requeue) == (1, True)
     assert (jobs["119"].restarts, jobs["119"].requeue) == (0, False)
     assert jobs["117"].started is None
-
-
-@pytest.mark.parametrize("job_id", ["12", "12_3", "12+1", "12_[3-5%2]"])
-def test_the_base_of_an_id_is_its_first_number(job_id: str) -> None:
-    assert base_id(job_id) == "12"
 
 
 def test_a_job_record_is_read_up_to_free_text_with_equal_signs() -> None:

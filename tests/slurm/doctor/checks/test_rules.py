@@ -45,11 +45,6 @@ def test_old_slurm_and_missing_accounting_are_noted() -> None:
     assert "cluster demo" in about(list(scheduler(cluster())), "Slurm 22.05.8").found
 
 
-def test_failed_query_is_named_with_its_error() -> None:
-    here = replace(cluster(), unknown=(("QOS", "Connection refused"),))
-    assert about(list(scheduler(here)), "Connection refused").found == "QOS: unknown (Connection refused)"
-
-
 def test_limits_of_accounts_and_qos_count_where_they_are_enforced() -> None:
     findings = list(limits(cluster(AccountingStorageEnforce="associations,limits,qos")))
     mine = about(findings, "account research")

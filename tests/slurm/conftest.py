@@ -15,6 +15,8 @@ from tests.slurm.support.stubs import Stubs
 from tests.slurm.support.user import User
 from toolkit.config.checking.validate import check
 from toolkit.config.schema import Experiment
+from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 
 @pytest.fixture
@@ -45,6 +47,12 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
     # Tables are as wide as the terminal.
     monkeypatch.setenv("COLUMNS", "200")
     return user
+
+
+@pytest.fixture
+def run(user: User) -> RunDir:
+    """A run of the user's which nobody has started."""
+    return create_run(user.experiment(), user.experiments)
 
 
 @pytest.fixture

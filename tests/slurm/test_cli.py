@@ -19,7 +19,7 @@ from slurm.commands.runs import status
 from tests.mounts import read_only
 from tests.slurm.support.user import CONFIG, User, reviews
 from toolkit import registry
-from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 COMMANDS = ("plan", "submit", "run", "resume", "status", "logs", "report", "cancel", "prepare")
 
@@ -267,9 +267,8 @@ def test_another_error_that_names_no_file_is_not_taken_for_a_deleted_directory(
         user.stk("status")
 
 
-def test_an_edited_run_is_not_continued(user: User) -> None:
+def test_an_edited_run_is_not_continued(user: User, run: RunDir) -> None:
     """Its numbers would belong to two experiments."""
-    run = create_run(user.experiment(), user.experiments)
     run.config.write_text(run.config.read_text().replace("epochs: 1", "epochs: 7"))
     for command in (
         ["run", user.config],

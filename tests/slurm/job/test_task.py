@@ -20,7 +20,6 @@ from slurm.job.task import TrainJob, run_rank
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.errors import RunFailed, SchedulerError, UserError
-from toolkit.run.create_run import create_run
 from toolkit.run.failure.records import failure_record, write_first
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
@@ -49,11 +48,6 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     yield stand_in
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def run(user: User) -> RunDir:
-    return create_run(user.experiment(), user.experiments)
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from slurm.job.stop_signals import JobStop
 from slurm.job.when_to_stop import REQUEST_EVENT, JobWatch, margin_s
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.user import User
 from toolkit.files import read_json_lines
-from toolkit.run.create_run import create_run
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 
@@ -26,11 +24,6 @@ PARTITIONS = "PartitionName=main Default=YES PreemptMode=REQUEUE GraceTime=0\n"
 #: Slurm's own, and the one that users of other libraries send by scancel.
 WARNINGS = (signal.SIGUSR2, signal.SIGUSR1)
 CONFIG = "PreemptType = preempt/partition_prio\nKillWait = 5 sec\n"
-
-
-@pytest.fixture
-def run(user: User) -> RunDir:
-    return create_run(user.experiment(), user.experiments)
 
 
 def local(seconds_from_now: float) -> str:

@@ -71,8 +71,7 @@ def test_keys_after_the_first_file_apply_only_to_it(user: User, fake: FakeSlurm)
     assert load_resolved(only(user, "second").config).seed == 0
 
 
-def test_finished_run_is_not_waited_for(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_finished_run_is_not_waited_for(user: User, run: RunDir, fake: FakeSlurm) -> None:
     write_json(run.result, {"state": "finished", "step": 4, "best": {"step": 4}})
     answer = submit_both(user)
     assert "has finished already" in answer.out
@@ -88,8 +87,7 @@ def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
-def test_chain_goes_on_behind_a_job_whose_answer_was_lost(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_chain_goes_on_behind_a_job_whose_answer_was_lost(user: User, run: RunDir, fake: FakeSlurm) -> None:
     intend(run, f"{run.run_id}.0")
     fake.add("101", name=f"{run.run_id}.0", work_dir=str(run.path))
     answer = submit_both(user)

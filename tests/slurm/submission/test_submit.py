@@ -15,6 +15,7 @@ from toolkit.config import load_resolved, load_submitted
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.fence import is_fenced, raise_fence
+from toolkit.run.run_dir import RunDir
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 
@@ -85,8 +86,7 @@ def test_an_ended_run_is_submitted_again_under_a_new_name(user: User, fake: Fake
     assert [job["name"].rpartition(".")[2] for job in fake.jobs] == ["0", "1"]
 
 
-def test_a_finished_run_says_so_and_is_left_alone(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_a_finished_run_says_so_and_is_left_alone(user: User, run: RunDir, fake: FakeSlurm) -> None:
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
     answer = user.stk("submit", user.config)
     assert answer.code == 0
@@ -97,8 +97,7 @@ def test_a_finished_run_says_so_and_is_left_alone(user: User, fake: FakeSlurm) -
     assert fake.jobs == []
 
 
-def test_fresh_sets_the_old_run_aside(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_fresh_sets_the_old_run_aside(user: User, run: RunDir, fake: FakeSlurm) -> None:
     write_json(run.result, {"step": 4, "epoch": 1, "metrics": {}})
     assert user.stk("submit", user.config, "--fresh").code == 0
     assert not run.result.exists()
@@ -136,8 +135,7 @@ def test_resume_keeps_the_code_of_a_run_that_has_saved(user: User, fake: FakeSlu
     assert marker.exists() == has_saved
 
 
-def test_a_folder_under_another_runs_name_is_not_resumed(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_a_folder_under_another_runs_name_is_not_resumed(user: User, run: RunDir, fake: FakeSlurm) -> None:
     moved = run.path.rename(user.root / "elsewhere")
     answer = user.stk("resume", moved)
     assert answer.code == 2
@@ -228,8 +226,7 @@ def test_folder_with_a_colon_is_refused_without_slurm(user: User, monkeypatch: p
         assert [each.name for each in parent.iterdir() if each.name != "old"] == [run.run_id]
 
 
-def test_a_plan_of_the_next_submission_has_the_next_name(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_a_plan_of_the_next_submission_has_the_next_name(user: User, run: RunDir, fake: FakeSlurm) -> None:
     record(run, cluster="slurm", job_id="1", name="x")
     script = json.loads(user.stk("plan", user.config, "--json").out)["script"]
     experiment = user.experiment()

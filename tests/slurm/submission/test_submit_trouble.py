@@ -28,7 +28,6 @@ from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
 from toolkit.errors import SlurmUnavailable, UserError
 from toolkit.files import read_json_lines, read_object
-from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
 # -- no answer -----------------------------------------------------------------------------------
@@ -205,9 +204,8 @@ def test_job_is_recorded_even_if_nothing_more_can_be_written(
 
 
 def test_fresh_start_that_cannot_be_made_puts_the_run_back(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, run: RunDir, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = create_run(user.experiment(), user.experiments)
     (run.path / "kept").touch()
 
     def fail(*_: object) -> None:
@@ -230,9 +228,8 @@ def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -
 
 @pytest.mark.parametrize("options", [[], ["--fresh"]])
 def test_a_run_is_not_submitted_while_its_lost_job_cannot_be_looked_for(
-    user: User, fake: FakeSlurm, options: list[str]
+    user: User, run: RunDir, fake: FakeSlurm, options: list[str]
 ) -> None:
-    run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
     assert user.stk("submit", user.config, *options, "--cluster", "slurm").code == 3
@@ -240,17 +237,15 @@ def test_a_run_is_not_submitted_while_its_lost_job_cannot_be_looked_for(
     assert fake.jobs == []
 
 
-def test_somebody_elses_job_of_the_same_name_is_not_adopted(user: User, fake: FakeSlurm) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_somebody_elses_job_of_the_same_name_is_not_adopted(user: User, run: RunDir, fake: FakeSlurm) -> None:
     intend(run, f"{run.run_id}.0")
     fake.add("7", name=f"{run.run_id}.0", work_dir=f"/home/you/{run.run_id}")
     assert user.stk("submit", user.config).code == 0
     assert user.job_ids == ["102"]
 
 
-def test_ended_job_of_a_replaced_folder_is_not_adopted(user: User, fake: FakeSlurm) -> None:
+def test_ended_job_of_a_replaced_folder_is_not_adopted(user: User, run: RunDir, fake: FakeSlurm) -> None:
     """As after `--fresh`, where the answer of sbatch is lost: names begin anew in the new folder."""
-    run = create_run(user.experiment(), user.experiments)
     intend(run, f"{run.run_id}.0")
     old = {"name": f"{run.run_id}.0", "work_dir": str(run.path)}
     fake.add("7", **old, state="COMPLETED", submitted="2020-01-01T00:00:00")

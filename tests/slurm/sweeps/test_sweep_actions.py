@@ -184,9 +184,8 @@ def test_the_status_of_runs_is_asked_for_by_the_name_of_their_sweep(user: User, 
 
 
 def test_a_local_launcher_that_has_just_ended_is_no_error(
-    user: User, monkeypatch: pytest.MonkeyPatch
+    user: User, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = create_run(user.experiment(), user.experiments)
     record(run, cluster="local", job_id="local-1234", name="tiny")
     asked: list[int] = []
 

@@ -10,7 +10,7 @@ from slurm.commands.completion.candidates import candidates
 from slurm.commands.completion.keys import keys
 from slurm.commands.parser import make_parser
 from tests.slurm.support.user import User
-from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import RunDir
 
 PARSER = make_parser()
 
@@ -41,8 +41,7 @@ def test_choices_of_an_option_are_offered() -> None:
     assert words("completion", "") == ["bash", "zsh", "fish"]
 
 
-def test_runs_are_offered_where_a_run_is_named(user: User) -> None:
-    run = create_run(user.experiment(), user.experiments)
+def test_runs_are_offered_where_a_run_is_named(user: User, run: RunDir) -> None:
     assert words("status", "") == [run.run_id]
     assert words("diff", run.run_id, "ti") == [run.run_id]
     assert words("status", "other") == []

@@ -70,9 +70,8 @@ def test_run_trains_to_its_end_after_its_output_is_closed(user: User) -> None:
 
 
 def test_a_run_that_another_command_has_just_started_keeps_its_code(
-    user: User, monkeypatch: pytest.MonkeyPatch
+    user: User, run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = create_run(user.experiment(), user.experiments)
     renewed: list[RunDir] = []
     with ExitStack() as stack:
 
@@ -130,9 +129,8 @@ def test_refused_submission_leaves_the_folder_to_the_command_that_trains(
 
 
 def test_fresh_start_with_an_error_puts_the_run_back_on_nfs_too(
-    user: User, nfs: None, monkeypatch: pytest.MonkeyPatch
+    user: User, run: RunDir, nfs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = create_run(user.experiment(), user.experiments)
     run.result.write_text("{}")
     monkeypatch.setattr(command, "_launch", lambda *_: ExitCode.WRONG_INPUT)
     assert user.stk("run", user.config, "--fresh").code == 2

@@ -25,10 +25,9 @@ COMMANDS = ("plan", "submit", "run", "resume", "status", "logs", "report", "canc
 
 
 def test_the_help_names_every_command(user: User) -> None:
-    answer = user.stk("--help")
-    assert answer.code == 0
+    said = user.told("--help")
     for command in COMMANDS:
-        assert f"\n    {command} " in answer.out
+        assert f"\n    {command} " in said
 
 
 def test_the_help_names_commands_of_workloads_below_those_of_the_core(user: User) -> None:
@@ -59,9 +58,7 @@ def test_key_with_dashes_is_refused_with_a_hint(user: User) -> None:
 def test_dry_run_of_a_command_without_it_is_refused_with_a_hint(
     user: User, command: str, is_hinted: bool
 ) -> None:
-    answer = user.stk(command, "--dry-run", "digits.yaml")
-    assert answer.code == 2
-    assert ("stk plan" in answer.err) == is_hinted
+    assert ("stk plan" in user.refused(command, "--dry-run", "digits.yaml")) == is_hinted
 
 
 def test_own_command_without_dashes_is_refused_with_a_hint(user: User) -> None:
@@ -118,9 +115,7 @@ def test_unknown_or_missing_arguments_are_refused(user: User, arguments: list[st
 
 @pytest.mark.parametrize("command", ["plan", "submit", "run", "sweep", "prepare"])
 def test_a_command_without_its_experiment_says_what_is_missing(user: User, command: str) -> None:
-    answer = user.stk(command)
-    assert answer.code == 2
-    last = answer.err.splitlines()[-2:]
+    last = user.refused(command).splitlines()[-2:]
     assert "CONFIG" in last[0]
     assert "key=" not in last[0]
     assert f"stk {command} --help" in last[1]

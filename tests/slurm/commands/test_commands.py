@@ -123,23 +123,19 @@ def test_run_json_equals_the_row_of_status(finished: User) -> None:
 
 def test_a_run_can_be_named_instead_of_its_config(finished: User) -> None:
     assert "has finished already" in finished.stk("run", finished.run(*LONG).run_id).err
-    answer = finished.stk("run", "tiny", "seed=3")
-    assert answer.code == 2
-    assert "leave out seed=3" in answer.err
+    assert "leave out seed=3" in finished.refused("run", "tiny", "seed=3")
 
 
 def test_submit_and_resume_leave_a_finished_run_alone(finished: User) -> None:
     for command in (["submit", finished.config, *LONG], ["resume", "tiny"]):
-        answer = finished.stk(*command)
-        assert answer.code == 0
-        assert "has finished already: stk report" in answer.out
-        assert "--fresh starts anew" in answer.out
+        said = finished.told(*command)
+        assert "has finished already: stk report" in said
+        assert "--fresh starts anew" in said
 
 
 def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
-    answer = finished.stk("cancel", "tiny")
-    assert answer.code == 0
-    assert answer.out == f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n"
+    said = finished.told("cancel", "tiny")
+    assert said == f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n"
 
 
 def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
@@ -148,10 +144,9 @@ def test_a_report_shows_tables_and_writes_a_page(finished: User) -> None:
     told = finished.stk("run", finished.config, *LONG)
     assert f"stk report {run.run_id}" in told.err
     assert "report  " not in told.out
-    answer = finished.stk("report", "tiny")
-    assert answer.code == 0
-    assert "macro F1" in answer.out
-    assert answer.out.endswith(f"report  {run.report_html}\n")
+    said = finished.told("report", "tiny")
+    assert "macro F1" in said
+    assert said.endswith(f"report  {run.report_html}\n")
     assert run.report_html.is_file()
 
 
@@ -163,9 +158,8 @@ def test_a_report_in_json_is_one_document(finished: User) -> None:
 
 
 def test_output_option_is_refused_for_one_report(finished: User) -> None:
-    answer = finished.stk("report", "tiny", "--output", finished.root / "one.html")
-    assert answer.code == 2
-    assert f"is written to {finished.run(*LONG).report_html}" in answer.err
+    said = finished.refused("report", "tiny", "--output", finished.root / "one.html")
+    assert f"is written to {finished.run(*LONG).report_html}" in said
     assert not (finished.root / "one.html").exists()
 
 
@@ -392,8 +386,6 @@ def test_a_run_that_has_no_log_yet_says_so(user: User) -> None:
     run = user.run()
     run.path.mkdir(parents=True)
     user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
-    answer = user.stk("logs", run.run_id)
-    assert answer.code == 2
-    assert "has no log of rank 0 yet" in answer.err
+    assert "has no log of rank 0 yet" in user.refused("logs", run.run_id)
     append_json_line(run.events, {"event": "x"})
     assert user.stk("logs", run.run_id, "-f").code == 0

@@ -139,9 +139,7 @@ def test_same_command_submits_both_runs_again_after_a_failure(user: User, fake: 
 def test_nothing_is_submitted_if_any_part_of_a_chain_has_an_error(
     user: User, fake: FakeSlurm, words: list[str], told: str
 ) -> None:
-    answer = user.stk("submit", "tiny.yaml", *words)
-    assert answer.code == 2
-    assert told in answer.err
+    assert told in user.refused("submit", "tiny.yaml", *words)
     assert fake.jobs == []
     assert user.runs == []
 
@@ -241,9 +239,8 @@ def test_an_evaluation_that_may_exist_is_named(
     user.stk("submit", user.config)
     fake.submits("silent")
     monkeypatch.setattr(evaluation, "find_job", lambda *_, **__: None)
-    answer = user.stk("submit", user.config, "--evaluate")
-    assert answer.code == 3
-    assert f"see squeue for {user.run().run_id}.evaluate.0" in answer.err
+    said = user.refused("submit", user.config, "--evaluate", code=3)
+    assert f"see squeue for {user.run().run_id}.evaluate.0" in said
 
 
 # -- where the waiting run stands ----------------------------------------------------------------

@@ -117,9 +117,8 @@ def test_a_chain_without_slurm_trains_one_run_after_the_other(user: User) -> Non
 def test_chain_waits_for_a_foreground_run_until_cancelled(user: User, runs: tuple[RunDir, RunDir]) -> None:
     first, second = runs
     with FileLock(first.alive):
-        answer = user.stk("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
-        assert answer.code == 0, answer.err
-        assert "a terminal, or another job, running already" in answer.out
+        said = user.told("submit", "tiny.yaml", "--then", "tiny.yaml", "seed=1", "--cluster", "local")
+        assert "a terminal, or another job, running already" in said
         (row,) = json.loads(user.stk("status", second.run_id, "--json").out)
         assert (row["state"], row["reason"]) == ("pending", f"waits for {first.run_id} to finish")
         waiting = last_submission(second)

@@ -35,9 +35,7 @@ def plan(experiment: Experiment, folder: Path = Path("/runs/preparations/tiny"))
 
 
 def prepared(user: User, *arguments: object) -> Any:
-    answer = user.stk("prepare", user.config, "--cluster", "slurm", *arguments, "--json")
-    assert answer.code == 0, answer.err
-    return json.loads(answer.out)
+    return json.loads(user.told("prepare", user.config, "--cluster", "slurm", *arguments, "--json"))
 
 
 # -- the plan ------------------------------------------------------------------------------------
@@ -138,9 +136,7 @@ def test_folder_of_runs_that_cannot_be_made_is_reported(user: User, fake: FakeSl
 
 
 def test_cpus_option_requires_cluster_slurm(user: User) -> None:
-    answer = user.stk("prepare", user.config, "--cpus", "2")
-    assert answer.code == 2
-    assert "--cluster slurm" in answer.err
+    assert "--cluster slurm" in user.refused("prepare", user.config, "--cpus", "2")
 
 
 # -- inside the job ------------------------------------------------------------------------------

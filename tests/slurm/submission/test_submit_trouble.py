@@ -49,9 +49,7 @@ def test_auto_without_slurm_trains_locally_and_says_so(
 
 def test_missing_sbatch_is_named_and_leaves_nothing_behind(user: User, fake: FakeSlurm) -> None:
     (fake.folder / "sbatch").unlink()
-    answer = user.stk("submit", user.config)
-    assert answer.code == 3
-    assert "sbatch is not on PATH" in answer.err
+    assert "sbatch is not on PATH" in user.refused("submit", user.config, code=3)
     assert list(user.experiments.iterdir()) == []
 
 
@@ -61,9 +59,7 @@ def test_run_that_slurm_may_still_have_is_not_started_locally_by_default(
     user.stk("submit", user.config)
     fake.goes_away()
     for command in (["submit", user.config], ["resume", user.run().run_id]):
-        answer = user.stk(*command)
-        assert answer.code == 3
-        assert "as job 101, and no controller answers" in answer.err
+        assert "as job 101, and no controller answers" in user.refused(*command, code=3)
     assert user.job_ids == ["101"]
     monkeypatch.setattr(sys, "executable", "/bin/true")
     assert user.stk("submit", user.config, "--cluster", "local").code == 0
@@ -74,10 +70,9 @@ def test_hanging_sbatch_is_given_up_and_not_repeated_at_once(
 ) -> None:
     short_patience(monkeypatch)
     fake.submits("hang")
-    answer = user.stk("submit", user.config)
-    assert answer.code == 3
-    assert "no answer in 0.5 s from: sbatch" in answer.err
-    assert "repeat the command. It looks for the job first" in answer.err
+    said = user.refused("submit", user.config, code=3)
+    assert "no answer in 0.5 s from: sbatch" in said
+    assert "repeat the command. It looks for the job first" in said
     fake.submits("commit")
     for words in ((), ("--fresh",)):
         # A busy controller may still take what it was sent.
@@ -99,9 +94,7 @@ def test_job_with_a_lost_id_is_found_at_once(
     user.stk("submit", user.config)
     fake.change("101", state="CANCELLED")
     fake.submits(mode)
-    answer = user.stk("submit", user.config, "resources.time=3:00:00", "--json")
-    assert answer.code == 0
-    assert json.loads(answer.out)["job_id"] == "102"
+    assert json.loads(user.told("submit", user.config, "resources.time=3:00:00", "--json"))["job_id"] == "102"
     assert user.job_ids == ["101", "102"]
     assert len(fake.jobs) == 2
     assert last_resources(user.run()).time == "3:00:00"
@@ -135,9 +128,7 @@ def test_a_lost_job_that_cannot_be_looked_for_is_found_by_the_next_submission(
 ) -> None:
     fake.submits("silent")
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
-    answer = user.stk("submit", user.config)
-    assert answer.code == 3
-    assert "sbatch answered without a job id" in answer.err
+    assert "sbatch answered without a job id" in user.refused("submit", user.config, code=3)
     fake.comes_back()
     answer = user.stk("submit", user.config)
     assert "is pending, job 101" in answer.err
@@ -156,9 +147,7 @@ def test_a_submitter_that_is_killed_after_sbatch_leaves_no_duplicate(user: User,
     assert run.intent.exists()
     assert user.job_ids == []
     fake.submits("commit")
-    answer = user.stk("submit", user.config)
-    assert answer.code == 2
-    assert "is pending, job 101" in answer.err
+    assert "is pending, job 101" in user.refused("submit", user.config)
     assert len(fake.jobs) == 1
     (line,) = read_json_lines(run.submissions)
     assert (line["job_id"], line["recovered"]) == ("101", True)
@@ -265,9 +254,7 @@ def test_one_of_two_submitters_wins_and_the_other_is_refused(
     # Opening a pipe for writing waits until sbatch of the first one reads it.
     with open(gate, "w") as opened:
         monkeypatch.setattr(submissions, "_LOCK_S", 0.0)
-        answer = user.stk("submit", user.config)
-        assert answer.code == 2
-        assert "is being submitted by another process right now" in answer.err
+        assert "is being submitted by another process right now" in user.refused("submit", user.config)
         opened.write("go")
     out, err = first.communicate(timeout=PATIENCE_S)
     assert (first.returncode, err) == (0, "")
@@ -354,7 +341,6 @@ def test_file_system_without_locks_is_named(user: User, monkeypatch: pytest.Monk
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", flock)
-    answer = user.stk("submit", user.config, "--cluster", "local")
-    assert answer.code == 2
-    assert f"{user.run().lock}: No locks available" in answer.err
-    assert "STK_EXPERIMENT_DIR" in answer.err
+    said = user.refused("submit", user.config, "--cluster", "local")
+    assert f"{user.run().lock}: No locks available" in said
+    assert "STK_EXPERIMENT_DIR" in said

@@ -20,6 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.registering import ROOT as ROOT
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir, find_runs
 
 #: Where processes that tests start find this very code, and the toy workload.
@@ -90,6 +91,18 @@ class User:
             except SystemExit as exit:
                 code = int(exit.code or 0)
         return Answer(code, out.getvalue(), err.getvalue())
+
+    def told(self, *arguments: object) -> str:
+        """What the command prints where all is well."""
+        answer = self.stk(*arguments)
+        assert answer.code == 0, answer
+        return answer.out
+
+    def refused(self, *arguments: object, code: int = ExitCode.WRONG_INPUT) -> str:
+        """What the command says to the user where it ends with this exit code."""
+        answer = self.stk(*arguments)
+        assert answer.code == code, answer
+        return answer.err
 
     def start(self, *arguments: object, environ: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """The command in a process of its own."""

@@ -13,9 +13,7 @@ from toolkit.sweeps.folder import SweepDir
 
 def ask(user: User, *arguments: object) -> Any:
     """What --json prints; the command must succeed."""
-    answer = user.stk("sweep", *arguments, "--json")
-    assert answer.code == 0, answer.err
-    return json.loads(answer.out)
+    return json.loads(user.told("sweep", *arguments, "--json"))
 
 
 def sweep_of(user: User, values: str) -> Path:

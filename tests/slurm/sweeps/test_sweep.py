@@ -162,9 +162,7 @@ def test_a_fault_in_one_combination_names_it_and_nothing_is_submitted(
     user: User, fake: FakeSlurm, arguments: list[str], told: str
 ) -> None:
     before = user.listing
-    answer = user.stk("sweep", user.config, *arguments)
-    assert answer.code == 2
-    assert told in answer.err
+    assert told in user.refused("sweep", user.config, *arguments)
     assert (user.listing, fake.jobs) == (before, [])
 
 
@@ -172,9 +170,7 @@ def test_slurms_words_are_shown_and_no_run_is_left_behind(user: User, fake: Fake
     user.stk("submit", user.config, "seed=1")
     fake.change("101", state="CANCELLED")
     fake.submits("refuse", "sbatch: error: Invalid account")
-    answer = user.stk("sweep", user.config, SEEDS)
-    assert answer.code == 3
-    assert "Invalid account" in answer.err
+    assert "Invalid account" in user.refused("sweep", user.config, SEEDS, code=3)
     assert user.runs == [user.run("seed=1").run_id]
     assert not user.run("seed=1").intent.exists()
     assert list((user.experiments / "sweeps").iterdir()) == []

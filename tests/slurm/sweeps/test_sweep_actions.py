@@ -366,15 +366,11 @@ def test_invalid_arguments_are_refused(
     user: User, fake: FakeSlurm, arguments: list[str], problem: str
 ) -> None:
     finish(ask(user, user.config, "seed=1,2")["runs"][0], 0.9)
-    answer = user.stk("sweep", *arguments)
-    assert answer.code == 2
-    assert problem in answer.err
+    assert problem in user.refused("sweep", *arguments)
 
 
 def test_name_of_the_only_sweep_may_be_left_out(user: User, fake: FakeSlurm) -> None:
-    answer = user.stk("sweep", "status")
-    assert answer.code == 2
-    assert "there are: none" in answer.err
+    assert "there are: none" in user.refused("sweep", "status")
     ask(user, user.config, "seed=1,2")
     assert ask(user, "status")["sweep"] == "tiny"
 
@@ -387,9 +383,7 @@ def test_a_file_that_is_called_like_an_action_is_given_with_its_folder(user: Use
 def test_a_damaged_record_is_named(user: User, fake: FakeSlurm) -> None:
     ask(user, user.config, "seed=1,2")
     folder(user).record.write_text("{")
-    answer = user.stk("sweep", "status", "tiny")
-    assert answer.code == 2
-    assert "sweep.json is damaged" in answer.err
+    assert "sweep.json is damaged" in user.refused("sweep", "status", "tiny")
 
 
 def test_a_pipe_gets_tables_of_full_width(

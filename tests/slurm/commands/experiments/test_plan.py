@@ -128,10 +128,9 @@ def test_all_errors_of_data_and_weights_are_shown_at_once_with_file_and_line(
     """A column that is missing, and weights from nowhere."""
     config = user.config
     missing = str(user.root / "no_such_run")
-    answer = user.stk(command, config, "data.text_column=texts", f"train.start_from_checkpoint={missing}")
-    assert answer.code == 2
+    said = user.refused(command, config, "data.text_column=texts", f"train.start_from_checkpoint={missing}")
     assert fake.jobs == []
-    told = [line for line in answer.err.splitlines() if line.startswith("  - ")]
+    told = [line for line in said.splitlines() if line.startswith("  - ")]
     assert len(told) == 2
     assert any("train.start_from_checkpoint" in line and missing in line for line in told)
     place = f"tiny.yaml:{line_of(config, 'path:')}: data.path"

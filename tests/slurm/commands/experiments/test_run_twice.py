@@ -122,8 +122,7 @@ def test_refused_submission_leaves_the_folder_to_the_command_that_trains(
             resolve(run, **given)
 
         monkeypatch.setattr(submit, "resolve_if_possible", trained)
-        answer = user.stk("submit", user.config, "--cluster", "local", *fresh)
-        assert (answer.code, "cannot be started twice" in answer.err) == (2, True)
+        assert "cannot be started twice" in user.refused("submit", user.config, "--cluster", "local", *fresh)
         assert user.run().alive.exists()
     assert user.run().code.exists()
 

@@ -27,8 +27,7 @@ def waits(job: PretendJob, reason: str = "BeginTime", restarts: str = "1") -> No
 
 
 def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
-    answer = job.user.stk("requeue", job.run.run_id)
-    assert (answer.code, "asked to save" in answer.out) == (0, True)
+    assert "asked to save" in job.user.told("requeue", job.run.run_id)
     assert job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
     (event,) = job.events("requeue_requested")
     assert event["job_id"] == "101"
@@ -71,8 +70,7 @@ def test_a_run_that_made_no_progress_is_held_and_may_be_resumed(job: PretendJob)
 
 def test_a_job_that_slurm_holds_is_live(job: PretendJob) -> None:
     waits(job, "JobHeldUser")
-    answer = job.user.stk("submit", job.user.config)
-    assert (answer.code, "is held, job 101" in answer.err) == (2, True)
+    assert "is held, job 101" in job.user.refused("submit", job.user.config)
 
 
 # ---- watch
@@ -85,9 +83,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def watch(job: PretendJob, *arguments: str) -> list[str]:
-    answer = job.user.stk("watch", "--until-finished", "--interval", "0.01", *arguments)
-    assert answer.code == 0, answer.err
-    return answer.out.splitlines()
+    return job.user.told("watch", "--until-finished", "--interval", "0.01", *arguments).splitlines()
 
 
 def after_looks(monkeypatch: pytest.MonkeyPatch, count: int, happen: Callable[[], object]) -> None:
@@ -194,6 +190,5 @@ def test_ctrl_c_ends_watch_without_an_error(job: PretendJob) -> None:
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
 def test_an_interval_that_is_no_span_of_time_is_refused(job: PretendJob, seconds: str) -> None:
-    answer = job.user.stk("watch", f"--interval={seconds}", "--until-finished")
-    assert answer.code == 2
-    assert "a number of seconds, above 0" in answer.err
+    said = job.user.refused("watch", f"--interval={seconds}", "--until-finished")
+    assert "a number of seconds, above 0" in said

@@ -73,10 +73,9 @@ def test_plan_and_submit_refuse_more_ranks_than_gpus(user: User, fake: FakeSlurm
     text = user.config.read_text() + "resources:\n  gres: gpu:1\n  tasks_per_node: 2\n"
     config = user.write("two.yaml", text)
     line = len(text.splitlines())
-    answer = user.stk(command, config)
-    assert answer.code == 2
+    said = user.refused(command, config)
     assert fake.jobs == []
-    assert f"two.yaml:{line}: resources.tasks_per_node" in answer.err
+    assert f"two.yaml:{line}: resources.tasks_per_node" in said
 
 
 def test_requested_gpus_are_not_checked_for_a_local_run(user: User) -> None:

@@ -17,6 +17,7 @@ from toolkit.report.run.document import run_document
 from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 
+START: dict[str, Any] = {"job_id": "7", "world_size": 2, "device": "cuda"}
 ASKED = {"mem": "8G", "cpus_per_task": 1, "gres": "gpu:2", "time": "01:00:00"}
 
 
@@ -28,14 +29,7 @@ def a_run(path: Path, resources: dict[str, Any] | None = None, **line: Any) -> R
     append_json_line(
         run.submissions, {"cluster": "slurm", "job_id": "7", "host": "login", "name": "a", "time": START_S}
     )
-    usual = {
-        "attempt": 1,
-        "nonce": "a",
-        "job_id": "7",
-        "world_size": 2,
-        "device": "cuda",
-        "hosts": ["node01"],
-    }
+    usual = START | {"attempt": 1, "nonce": "a", "hosts": ["node01"]}
     usual |= {"time_start": START_S, "time_end": START_S + 3600, "first_step_after_start_s": 60.0}
     usual |= {"first_step": 0, "last_step": 1000, "why": "finished"}
     append_json_line(run.attempts, usual | line)
@@ -76,26 +70,20 @@ def test_exactness_above_a_tenth_of_each_step_gets_advice(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "asked, key, amount",
+    "asked, change, bound",
     [
-        ({"mem": "64G"}, "resources.mem", "5G"),
-        ({"mem_per_cpu": "16G", "cpus_per_task": 2}, "resources.mem_per_cpu", "1280M"),
-        ({"mem_per_gpu": "32768"}, "resources.mem_per_gpu", "3G"),
+        ({"mem": "64G"}, "resources.mem=5G", "50 % of 64.0 GB"),
+        ({"mem_per_cpu": "16G", "cpus_per_task": 2}, "resources.mem_per_cpu=1280M", "50 % of 64.0 GB"),
+        ({"mem_per_gpu": "32768"}, "resources.mem_per_gpu=3G", "50 % of 64.0 GB"),
+        ({"mem": "4200M"}, "resources.mem=5G", "90 % of 4.1 GB"),
     ],
 )
-def test_memory_far_above_the_peak_of_a_host_gets_advice(
-    tmp_path: Path, asked: dict[str, Any], key: str, amount: str
+def test_memory_far_above_the_peak_of_a_host_or_close_to_it_gets_advice(
+    tmp_path: Path, asked: dict[str, Any], change: str, bound: str
 ) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"mem": None} | asked), cpu_percent_mean=150.0)
     found = advice_on(run)["memory"]
-    assert found.change == f"{key}={amount}"
-    assert found.found == "4.0 GB at most on node01"
-    assert found.bound == "50 % of 64.0 GB"
-
-
-def test_memory_close_to_its_limit_gets_advice(tmp_path: Path) -> None:
-    found = advice_on(busy(a_run(tmp_path / "run", ASKED | {"mem": "4200M"})))["memory"]
-    assert (found.change, found.bound) == ("resources.mem=5G", "90 % of 4.1 GB")
+    assert (found.found, found.change, found.bound) == ("4.0 GB at most on node01", change, bound)
 
 
 def test_memory_limit_of_the_cluster_counts_if_none_was_requested(tmp_path: Path) -> None:
@@ -193,7 +181,7 @@ def test_costly_saves_at_a_fixed_interval_get_advice(tmp_path: Path) -> None:
 
 def test_lost_steps_get_advice(tmp_path: Path) -> None:
     run = with_saves(busy(a_run(tmp_path / "run", why="requeued")), 3, 0.1)
-    second = {"attempt": 2, "nonce": "b", "job_id": "7", "restart": 1, "world_size": 2, "device": "cuda"}
+    second = START | {"attempt": 2, "nonce": "b", "restart": 1}
     second |= {"time_start": START_S + 3700, "time_end": START_S + 7300, "first_step_after_start_s": 60.0}
     append_json_line(run.attempts, second | {"first_step": 700, "last_step": 2000, "why": "finished"})
     found = advice_on(run)["lost steps"]
@@ -211,13 +199,7 @@ def test_many_attempts_with_poor_goodput_get_advice(tmp_path: Path) -> None:
     run = busy(a_run(tmp_path / "run"))
     for number in (2, 3):
         begin = START_S + 4000 * number
-        line: dict[str, Any] = {
-            "attempt": number,
-            "job_id": "7",
-            "restart": number,
-            "world_size": 2,
-            "device": "cuda",
-        }
+        line = START | {"attempt": number, "restart": number}
         line |= {"time_start": begin, "time_end": begin + 900, "first_step_after_start_s": 700.0}
         append_json_line(run.attempts, {**line, "first_step": 1000, "last_step": 1000})
     found = advice_on(run)
@@ -228,9 +210,12 @@ def test_many_attempts_with_poor_goodput_get_advice(tmp_path: Path) -> None:
 # ---- what cannot be known
 
 
-def test_local_run_gets_no_advice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("submissions", ["", '{"cluster": "slurm"}\n'], ids=["local", "incomplete"])
+def test_run_without_a_known_submission_gets_no_advice(tmp_path: Path, submissions: str) -> None:
     run = busy(a_run(tmp_path / "run", ASKED | {"mem": "64G", "time": "1-00:00:00"}))
     run.submissions.unlink()
+    if submissions:
+        run.submissions.write_text(submissions)
     assert advice_on(run) == {}
 
 
@@ -239,9 +224,3 @@ def test_unreadable_resources_give_no_advice(tmp_path: Path, damage: str) -> Non
     run = busy(a_run(tmp_path / "run"))
     summary = replace(summarize(run), resources=yaml.safe_load(damage))
     assert advise(run, summary) == []
-
-
-def test_incomplete_submission_gives_no_advice(tmp_path: Path) -> None:
-    run = busy(a_run(tmp_path / "run", ASKED | {"mem": "64G"}))
-    run.submissions.write_text('{"cluster": "slurm"}\n')
-    assert advice_on(run) == {}

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +27,7 @@ RANKS = [World(rank=rank, size=2, local_rank=rank, local_size=2) for rank in ran
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+def worker(handlers: None, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A worker without torch; `is_finished` is what its training comes to."""
     stand_in = SimpleNamespace(is_finished=True, seen=[])
 
@@ -43,11 +42,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     stand_in.run_attempt = run
     monkeypatch.setitem(sys.modules, "toolkit.training.worker", stand_in)
     monkeypatch.setattr(toolkit.training, "worker", stand_in, raising=False)
-    stops = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    before = {number: signal.getsignal(number) for number in (*stops, signal.SIGCONT)}
-    yield stand_in
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    return stand_in
 
 
 @pytest.fixture

@@ -23,6 +23,12 @@ MODES = (
     "wait",  # as commit, once somebody has written into the pipe `gate`
 )
 
+#: A job as it is in the table, if nothing else is said of it.
+_USUAL = {
+    "state": "PENDING", "reason": "Priority", "restarts": "0", "requeue": "1", "hosts": "", "user": "me",
+    "submitted": "2026-01-01T00:00:00", "started": "N/A", "partition": "main", "work_dir": "", "name": "",
+}  # fmt: skip
+
 _PROGRAM = """#!{python} -IS
 import json, os, signal, sys, time
 from pathlib import Path
@@ -49,11 +55,9 @@ def commit():
             key, _, value = line.removeprefix("#SBATCH --").partition("=")
             given.setdefault(key, value.strip('"'))
     jobs = table()
-    job = {{
-        "job_id": str(len(jobs) + 101), "state": "PENDING", "reason": "Priority", "restarts": "0",
-        "requeue": "1", "submitted": "2026-01-01T00:00:00", "started": "N/A",
-        "hosts": "", "user": "me", "partition": "main", "work_dir": given["chdir"],
-        "name": given["job-name"], "dependency": given.get("dependency", ""),
+    job = {usual!r} | {{
+        "job_id": str(len(jobs) + 101), "work_dir": given["chdir"], "name": given["job-name"],
+        "dependency": given.get("dependency", ""),
     }}
     first, _, last = given.get("array", "").partition("%")[0].partition("-")
     new = [job]
@@ -143,7 +147,7 @@ class FakeSlurm:
         self._state.mkdir(parents=True)
         self._write("jobs.json", "[]")
         self.submits("commit")
-        program = _PROGRAM.format(python=sys.executable, state=str(self._state))
+        program = _PROGRAM.format(python=sys.executable, state=str(self._state), usual=_USUAL)
         for name in ("sbatch", "squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "scancel"):
             (folder / name).write_text(program)
             (folder / name).chmod(0o755)
@@ -203,21 +207,7 @@ class FakeSlurm:
 
     def add(self, job_id: str, **facts: str) -> None:
         """Put a job into the table."""
-        usual = {
-            "job_id": job_id,
-            "state": "PENDING",
-            "reason": "Priority",
-            "restarts": "0",
-            "requeue": "1",
-            "submitted": "2026-01-01T00:00:00",
-            "started": "N/A",
-            "hosts": "",
-            "user": "me",
-            "partition": "main",
-            "work_dir": "",
-            "name": "",
-        }
-        self._write("jobs.json", json.dumps([*self.jobs, usual | facts]))
+        self._write("jobs.json", json.dumps([*self.jobs, {"job_id": job_id} | _USUAL | facts]))
 
     def change(self, job_id: str, **facts: str) -> None:
         """Change facts of a job."""

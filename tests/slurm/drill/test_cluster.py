@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -97,10 +96,8 @@ class Played:
         if run.path.parent.name == "disturbed" and len(self.asked) == 4 and self.state == "running":
             # Nothing is asked any more: time runs out.
             self.stop("out of time")
-        facts: dict[str, Any] = {"run_id": "drill-1", "run_dir": str(run.path), "job_id": "1", "step": 0}
-        live = self.state in ("running", "requeued")
-        rest = {"total_steps": None, "epoch": None, "restarts": 0, "reason": "", "is_live": live}
-        return [RunStatus(**facts, **rest, state=self.state)]
+        live, place = self.state in ("running", "requeued"), str(run.path)
+        return [RunStatus(run_id="drill-1", run_dir=place, job_id="1", state=self.state, is_live=live)]
 
     def cancel(self, job_id: str) -> None:
         self.asked.append(("cancel", job_id))

@@ -30,12 +30,11 @@ TRAINING = RunStatus(
 )  # fmt: skip
 FAILED = RunStatus(
     run_id="cnn-9876fedc", run_dir="/runs", job_id="4712", state="failed", step=3, total_steps=10, epoch=0.3,
-    restarts=0, doing="failed: out of memory", reason="rank 3 on c2: CUDA out of memory. Tried 2 GiB.",
+    doing="failed: out of memory", reason="rank 3 on c2: CUDA out of memory. Tried 2 GiB.",
 )  # fmt: skip
 WAITING = RunStatus(
-    run_id="graph-5555aaaa", run_dir="/runs", job_id="4713", state="pending", step=0, total_steps=None,
-    epoch=None, restarts=0, doing="waiting for GPUs (about Mon 15:10, Resources)", reason="Resources",
-    is_live=True,
+    run_id="graph-5555aaaa", run_dir="/runs", job_id="4713", state="pending", is_live=True,
+    doing="waiting for GPUs (about Mon 15:10, Resources)", reason="Resources",
 )  # fmt: skip
 
 

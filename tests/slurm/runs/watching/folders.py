@@ -9,8 +9,8 @@ from typing import Any
 
 from slurm.status.rows import RunStatus
 from tests.slurm.status.folders import ended, started
+from tests.toolkit.report.report_folders import write_usage
 from toolkit.files import write_json
-from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
 
 #: Seconds since the epoch: when it was submitted, and when its two attempts began.
@@ -19,19 +19,9 @@ NONCE = "101.0.1"
 
 #: What `stk status` says of it.
 ROW = RunStatus(
-    run_id="tiny-1",
-    run_dir="/runs/tiny-1",
-    job_id="101",
-    state="running",
-    step=40,
-    total_steps=100,
-    epoch=2.0,
-    restarts=1,
-    is_live=True,
-    doing="training",
-    percent=40.0,
-    eta_s=120.0,
-)
+    run_id="tiny-1", run_dir="/runs/tiny-1", job_id="101", state="running", step=40, total_steps=100,
+    epoch=2.0, restarts=1, is_live=True, doing="training", percent=40.0, eta_s=120.0,
+)  # fmt: skip
 
 
 def write_run(run: RunDir) -> None:
@@ -50,7 +40,10 @@ def write_run(run: RunDir) -> None:
     write_lines(run.ranks(NONCE), [{"rank": rank, "host": "c1", "device": "cuda:0"} for rank in (0, 1)])
     for rank in (0, 1):
         write_json(run.heartbeat(NONCE, rank), {"time": SECOND + 60, "phase": "forward", "step": 40})
-        write_json(run.usage(NONCE, rank), usage(rank).to_json())
+    gpu = {"name": "H100", "uuid": "GPU-1", "utilization": 93.0, "utilization_mean": 90.0}
+    gpu |= {"memory_mb": 10_240.0, "memory_peak_mb": 10_240.0, "memory_total_mb": 81_920.0}
+    used = {"host": "c1", "rss_mb": 2048.0, "cpu_percent": 150.0, "memory_limit_mb": 8192.0, "gpu": gpu}
+    write_usage(run, NONCE, [used] * 2, SECOND - 60)
     run.log(NONCE, 0).write_text(
         "\x1b]0;title\x07first\n\x1b[31mred\x1b[0m and \x07loud\nold\rdrawn anew\n", newline=""
     )
@@ -65,38 +58,6 @@ def metrics() -> list[dict[str, Any]]:
         if step % 10 == 0:
             lines.append({**head, "split": "validation", "loss": 1.0, "accuracy": 0.5 + step / 100})
     return lines
-
-
-def usage(rank: int) -> RankUsage:
-    gpu = GpuUsage(
-        name="H100",
-        uuid="GPU-1",
-        utilization=93.0,
-        utilization_mean=90.0,
-        memory_mb=10_240.0,
-        memory_peak_mb=10_240.0,
-        memory_total_mb=81_920.0,
-    )
-    moment = Moment(
-        time=SECOND, rss_mb=2048.0, cpu_percent=150.0, gpu_utilization=93.0, gpu_memory_mb=10_240.0
-    )
-    return RankUsage(
-        time=SECOND + 60,
-        nonce=NONCE,
-        rank=rank,
-        host="c1",
-        device="cuda:0",
-        samples=30,
-        seconds=60.0,
-        rss_mb=2048.0,
-        rss_peak_mb=2100.0,
-        cpu_percent=150.0,
-        cpu_percent_mean=140.0,
-        cpus=4,
-        memory_limit_mb=8192.0,
-        gpu=gpu,
-        history=(moment,),
-    )
 
 
 def write_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:

@@ -17,7 +17,6 @@ from tests.slurm.runs.watching.folders import (
     SECOND,
     SUBMITTED,
     metrics,
-    usage,
     write_lines,
     write_run,
 )
@@ -78,7 +77,8 @@ def test_ranks_have_host_phase_and_usage(run: RunDir, row: RunStatus) -> None:
         (0, "c1", "forward"),
         (1, "c1", "forward"),
     ]
-    assert snapshot.ranks[1].usage == usage(1)
+    used = snapshot.ranks[1].usage
+    assert (used.rank, used.rss_mb, used.cpu_percent, used.gpu.name) == (1, 2048.0, 150.0, "H100")
     assert snapshot.ranks[0].silent_s == pytest.approx(snapshot.now - SECOND - 60)
 
 

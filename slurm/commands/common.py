@@ -25,18 +25,9 @@ TAKE_WORDS = ("plan", "submit", "sweep", "run")
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
 #: Commands that execute code of a run's folder, or copy it for execution.
 _EXECUTE = (
-    "submit",
-    "sweep",
-    "run",
-    "resume",
-    "evaluate",
-    "predict",
-    "serve",
-    "export",
-    "replay",
-    "prepare",
+    "submit", "sweep", "run", "resume", "evaluate", "predict", "serve", "export", "replay", "prepare",
     "drill",
-)
+)  # fmt: skip
 _TRUST_HELP = (
     "execute code in the run's folder even if another user owns it or may write it; "
     "--trust-folder=FOLDER: in FOLDER and below, * for every folder"

@@ -184,17 +184,7 @@ def _export(name: str) -> str:
 
 
 RULES = (
-    _nodes,
-    _groups,
-    _world_size,
-    _hosts,
-    _host_names,
-    _world_size_variable,
-    _world,
-    _parallel,
-    _variables,
-    _options,
-    _refused_options,
-    _one_line,
-)
+    _nodes, _groups, _world_size, _hosts, _host_names, _world_size_variable, _world, _parallel, _variables,
+    _options, _refused_options, _one_line,
+)  # fmt: skip
 SECRET_RULES = (_secret_variables, _secrets_of_setup, _secrets_for_slurm)

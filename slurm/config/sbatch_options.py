@@ -15,28 +15,10 @@ from toolkit.workload import Violation
 
 #: Keys of `resources` that are options of sbatch with the same name, with dashes.
 SAME_NAME = (
-    "gres",
-    "gpus_per_node",
-    "gpus_per_task",
-    "cpus_per_task",
-    "mem",
-    "mem_per_cpu",
-    "mem_per_gpu",
-    "time",
-    "partition",
-    "account",
-    "qos",
-    "constraint",
-    "nodelist",
-    "exclude",
-    "reservation",
-    "dependency",
-    "mail_user",
-    "mail_type",
-    "comment",
-    "licenses",
-    "exclusive",
-)
+    "gres", "gpus_per_node", "gpus_per_task", "cpus_per_task", "mem", "mem_per_cpu", "mem_per_gpu", "time",
+    "partition", "account", "qos", "constraint", "nodelist", "exclude", "reservation", "dependency",
+    "mail_user", "mail_type", "comment", "licenses", "exclusive",
+)  # fmt: skip
 
 #: Options of Slurm's own containers, and of the plugin pyxis, which many clusters with GPUs have.
 _CONTAINERS = (

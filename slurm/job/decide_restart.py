@@ -285,8 +285,7 @@ def _decide_in_job(run: RunDir, code: int, in_place: bool) -> Outcome:
 
 def _rest_s(environ: Mapping[str, str]) -> float:
     """Seconds for which a controller can be asked before the job ends; 0 if its end is not known."""
-    end = environ.get("SLURM_JOB_END_TIME", "")
-    return max(0.0, float(end) - time.time() - _LAST_S) if end.isdecimal() else 0.0
+    return max(0.0, (told_end(environ) or 0.0) - time.time() - _LAST_S)
 
 
 def main() -> int:

@@ -18,7 +18,6 @@ from tests.slurm.support.user import CONFIG, Answer, User
 from toolkit.config import load_resolved
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import append_json_line, read_json_lines, write_json
-from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
 
 
@@ -30,9 +29,12 @@ def user(user: User, fake: FakeSlurm) -> User:
     return user
 
 
+#: Submits the first experiment, and the second one behind it.
+BOTH = ("submit", "tiny.yaml", "--then", "second.yaml")
+
+
 def submit_both(user: User, *words: str) -> Answer:
-    """Submit the first experiment, and the second one behind it."""
-    return user.stk("submit", "tiny.yaml", "--then", "second.yaml", *words)
+    return user.stk(*BOTH, *words)
 
 
 def only(user: User, name: str) -> RunDir:
@@ -73,44 +75,35 @@ def test_keys_after_the_first_file_apply_only_to_it(user: User, fake: FakeSlurm)
 
 def test_finished_run_is_not_waited_for(user: User, run: RunDir, fake: FakeSlurm) -> None:
     write_json(run.result, {"state": "finished", "step": 4, "best": {"step": 4}})
-    answer = submit_both(user)
-    assert "has finished already" in answer.out
+    assert "has finished already" in user.told(*BOTH)
     (job,) = fake.jobs
     assert (job["name"].startswith("second-"), job["dependency"]) == (True, "")
 
 
 def test_live_run_is_waited_for_without_resubmission(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", "tiny.yaml")
-    answer = submit_both(user)
-    assert answer.code == 0
-    assert "job     101, pending already" in answer.out
+    assert "job     101, pending already" in user.told(*BOTH)
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
 def test_chain_goes_on_behind_a_job_whose_answer_was_lost(user: User, run: RunDir, fake: FakeSlurm) -> None:
     intend(run, f"{run.run_id}.0")
     fake.add("101", name=f"{run.run_id}.0", work_dir=str(run.path))
-    answer = submit_both(user)
-    assert answer.code == 0, answer.err
+    user.told(*BOTH)
     assert fake.jobs[-1]["dependency"] == "afterok:101"
 
 
 def test_chain_whose_last_run_is_live_is_refused(user: User, fake: FakeSlurm) -> None:
     submit_both(user)
-    answer = submit_both(user)
-    assert answer.code == 2
-    assert f"{only(user, 'second').run_id} is pending, job 102" in answer.err
+    assert f"{only(user, 'second').run_id} is pending, job 102" in user.refused(*BOTH)
     assert len(fake.jobs) == 2
 
 
-def test_no_run_starts_anew_if_a_later_one_is_live(user: User, fake: FakeSlurm) -> None:
-    first = create_run(user.experiment(), user.experiments)
-    write_json(first.result, {"state": "finished", "step": 4, "best": {"step": 4}})
+def test_no_run_starts_anew_if_a_later_one_is_live(user: User, run: RunDir, fake: FakeSlurm) -> None:
+    write_json(run.result, {"state": "finished", "step": 4, "best": {"step": 4}})
     submit_both(user)
-    answer = submit_both(user, "--fresh")
-    assert answer.code == 2
-    assert f"{only(user, 'second').run_id} is pending, job 101" in answer.err
-    assert first.result.exists()
+    assert f"{only(user, 'second').run_id} is pending, job 101" in user.refused(*BOTH, "--fresh")
+    assert run.result.exists()
     assert len(fake.jobs) == 1
 
 
@@ -174,8 +167,7 @@ def test_chain_behind_a_run_that_slurm_cannot_be_asked_about_is_no_error_of_the_
     fake.refuses("squeue", "squeue: error: Unable to contact slurm controller (connect failure)")
     first, second = status([only(user, "tiny"), only(user, "second")])
     assert (first.may_live, second.may_live) == (True, True)
-    answer = user.stk("cancel", second.run_id)
-    assert answer.code == 3, answer.err
+    user.refused("cancel", second.run_id, code=3)
     with pytest.raises(SlurmUnavailable), held(only(user, "tiny"), "slurm"):
         pass
 

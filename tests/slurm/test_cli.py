@@ -17,7 +17,7 @@ import pytest
 from slurm.cli import main
 from slurm.commands.runs import status
 from tests.mounts import read_only
-from tests.slurm.support.user import CONFIG, User, reviews
+from tests.slurm.support.user import CONFIG, Answer, User, reviews
 from toolkit import registry
 from toolkit.run.run_dir import RunDir
 
@@ -164,27 +164,22 @@ def test_bad_config_is_reported_once_and_nothing_is_written(user: User, case: st
     else:
         user.config.write_text(text)
     before = user.listing
-    answer = user.stk(command, user.config.name, *arguments)
-    check_refusal(answer.code, answer.out, answer.err, named)
+    check_refusal(user.stk(command, user.config.name, *arguments), named)
     assert user.listing == before
 
 
-def check_refusal(code: int, out: str, err: str, named: list[str]) -> None:
-    assert code == 2
-    assert out == ""
-    assert err.count("error: ") == 1
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
+def check_refusal(answer: Answer, named: list[str]) -> None:
+    assert (answer.code, answer.out, answer.err.count("error: ")) == (2, "", 1)
+    assert answer.err.startswith("error: ")
+    assert "Traceback" not in answer.err
     for word in named:
-        assert word in err
+        assert word in answer.err
 
 
 def test_all_faults_of_a_config_come_in_one_message(user: User) -> None:
     user.config.write_text(CONFIG + "optimiser: {}\n")
     answer = user.stk("submit", user.config, "train.epochs=0", "resources.time=soon")
-    check_refusal(
-        answer.code, answer.out, answer.err, ["optimiser", "train.epochs", "resources.time", "command line"]
-    )
+    check_refusal(answer, ["optimiser", "train.epochs", "resources.time", "command line"])
 
 
 #: What reviews.tsv holds (None: it is missing), the arguments, and what the message must name.
@@ -205,8 +200,7 @@ def check_bad_data(
     if content is not None:
         table.write_bytes(content)
     before = user.listing
-    answer = user.stk(*command, user.config, *arguments)
-    check_refusal(answer.code, answer.out, answer.err, named)
+    check_refusal(user.stk(*command, user.config, *arguments), named)
     assert user.listing == before
 
 
@@ -219,8 +213,7 @@ def test_bad_data_are_reported_once_before_any_start(user: User, case: str, comm
 @pytest.mark.parametrize("command", [["run"], ["submit", "--cluster", "local"]], ids=["run", "submit"])
 def test_file_in_place_of_the_experiment_folder_is_reported(user: User, command: list[str]) -> None:
     user.experiments.write_text("I was here first")
-    answer = user.stk(*command, user.config)
-    check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), "STK_EXPERIMENT_DIR"])
+    check_refusal(user.stk(*command, user.config), [str(user.experiments), "STK_EXPERIMENT_DIR"])
     assert user.experiments.read_text() == "I was here first"
 
 
@@ -234,7 +227,7 @@ def unwritable(user: User) -> Iterator[str]:
 
 def test_unwritable_experiment_folder_is_reported(user: User, unwritable: str) -> None:
     answer = user.stk("submit", user.config, "--cluster", "local")
-    check_refusal(answer.code, answer.out, answer.err, [str(user.experiments), unwritable])
+    check_refusal(answer, [str(user.experiments), unwritable])
     assert list(user.experiments.iterdir()) == []
 
 
@@ -246,7 +239,7 @@ def test_deleted_working_directory_is_reported(user: User, monkeypatch: pytest.M
     gone.rmdir()
     answer = user.stk("status")
     monkeypatch.chdir(user.root)
-    check_refusal(answer.code, answer.out, answer.err, ["the working directory"])
+    check_refusal(answer, ["the working directory"])
 
 
 def test_another_error_that_names_no_file_is_not_taken_for_a_deleted_directory(
@@ -270,8 +263,7 @@ def test_an_edited_run_is_not_continued(user: User, run: RunDir) -> None:
         ["submit", user.config, "--cluster", "local"],
         ["resume", run.path],
     ):
-        answer = user.stk(*command)
-        check_refusal(answer.code, answer.out, answer.err, [run.run_id])
+        check_refusal(user.stk(*command), [run.run_id])
 
 
 def test_the_command_and_the_module_are_the_same(user: User) -> None:

@@ -137,16 +137,18 @@ def test_reason_is_given_if_nothing_can_be_preempted(
 
 
 def test_drill_refuses_a_wrong_number_of_processes(user: User) -> None:
-    said = user.refused("drill", "--cluster", "local", "--procs", "99")
-    assert "--procs is 99: it must be from 1 to train.batch_size, " in said
+    answer = user.stk("drill", "--cluster", "local", "--procs", "99")
+    assert answer.code == 2
+    assert "--procs is 99: it must be from 1 to train.batch_size, " in answer.err
     assert not list(user.experiments.glob("drills/*"))
 
 
 @pytest.mark.parametrize("config", [["tiny.yaml"], []])
 def test_drill_refuses_an_experiment_with_an_error(user: User, config: list[str]) -> None:
-    said = user.refused("drill", *config, "train.epochz=3", "--cluster", "local")
-    assert "train.epochz" in said
-    assert "there is no such key" in said
+    answer = user.stk("drill", *config, "train.epochz=3", "--cluster", "local")
+    assert answer.code == 2
+    assert "train.epochz" in answer.err
+    assert "there is no such key" in answer.err
     assert not list(user.experiments.glob("drills/*"))
 
 
@@ -168,10 +170,11 @@ def test_drill_keeps_its_folder_only_after_a_failure(
 
 def test_the_command_prints_a_table_and_a_verdict(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalDrill, "run", lambda drill: (rows for rows in [[GOOD]]))
-    said = user.told("drill", "--cluster", "local")
-    assert "preempted" in said
-    assert "verdict    passed: it came back each time, with the same bytes" in said
-    assert "not tried  what only a cluster can do" in said
+    answer = user.stk("drill", "--cluster", "local")
+    assert answer.code == 0
+    assert "preempted" in answer.out
+    assert "verdict    passed: it came back each time, with the same bytes" in answer.out
+    assert "not tried  what only a cluster can do" in answer.out
 
 
 def test_without_a_workload_that_has_an_example_a_drill_needs_an_experiment(

@@ -53,14 +53,15 @@ def test_second_evaluation_finds_the_scores_of_the_first(user: User, finished: R
 
 @pytest.mark.slow
 def test_evaluation_of_another_file_shows_scores_and_left_out_rows(user: User, finished: RunDir) -> None:
-    said = user.told("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
-    assert re.search("state +evaluated", said)
-    told = re.search(r"scored +(other.tsv, 2 samples, with the best weights of .*\S) +│", said)
+    answer = user.stk("evaluate", finished.run_id, "--data", "other.tsv", *COLUMNS)
+    assert answer.code == 0, answer.err
+    assert re.search("state +evaluated", answer.out)
+    told = re.search(r"scored +(other.tsv, 2 samples, with the best weights of .*\S) +│", answer.out)
     assert told
     assert told[1].endswith(finished.run_id)
-    assert re.search("label +predicted +samples", said)
-    assert "left out: 1 with another label" in said
-    (line,) = [line for line in said.splitlines() if line.startswith("scored  ")]
+    assert re.search("label +predicted +samples", answer.out)
+    assert "left out: 1 with another label" in answer.out
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("scored  ")]
     folder = RunDir(Path(line.removeprefix("scored  ")))
     assert folder.path.name.startswith("other-")
     assert folder.report_html.exists()

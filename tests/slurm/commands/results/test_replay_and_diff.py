@@ -72,8 +72,9 @@ def document(answer: Answer) -> Any:
 
 def test_replay_shows_rate_losses_and_texts_and_changes_nothing(user: User, finished: RunDir) -> None:
     before = contents(finished)
-    said = user.told("replay", finished.run_id, "--step", 7)
-    lines = said.splitlines()
+    answer = user.stk("replay", finished.run_id, "--step", 7)
+    assert answer.code == 0, answer.err
+    lines = answer.out.splitlines()
     assert lines[0] == f"step 7 of 9, {finished.run_id}, epoch 2.3333"
     between = 6 - nearest(finished, 7)
     assert f"checkpoint {6 - between}, {f'{between} steps in between, ' if between else ''}on cpu" in lines[1]
@@ -82,9 +83,9 @@ def test_replay_shows_rate_losses_and_texts_and_changes_nothing(user: User, fini
         "  compared          equal to its record: the same samples, and the same loss to the last bit"
         in lines
     )
-    assert re.search(r"^  learning rate     \d", said, re.MULTILINE)
-    assert len(re.findall(r"^micro-batch \d: loss \d\.\d+$", said, re.MULTILINE)) == 8
-    assert re.search(r"^ +\d+  reviews.tsv:\d+  \[(good|bad)\]  \w+", said, re.MULTILINE)
+    assert re.search(r"^  learning rate     \d", answer.out, re.MULTILINE)
+    assert len(re.findall(r"^micro-batch \d: loss \d\.\d+$", answer.out, re.MULTILINE)) == 8
+    assert re.search(r"^ +\d+  reviews.tsv:\d+  \[(good|bad)\]  \w+", answer.out, re.MULTILINE)
     assert contents(finished) == before
 
 
@@ -115,7 +116,9 @@ def test_replay_of_a_step_before_new_code_warns(user: User, copy: RunDir) -> Non
 
 @pytest.mark.parametrize("step", [0, 10, 5000])
 def test_a_step_that_the_run_does_not_have_is_refused(user: User, finished: RunDir, step: int) -> None:
-    assert user.refused("replay", finished.run_id, "--step", step) == (
+    answer = user.stk("replay", finished.run_id, "--step", step)
+    assert answer.code == 2
+    assert answer.err == (
         f"error: {finished.run_id} has no step {step}: it finished after step 9. Steps count from 1\n"
     )
 
@@ -139,9 +142,10 @@ def test_a_step_that_failed_fails_again_and_shows_why(user: User) -> None:
     assert user.call("run", user.config, *absurd).code == 4
     run = user.run(*absurd)
     step = json.loads(run.failure.read_text())["step"] + 1
-    said = user.told("replay", run.run_id, "--step", step)
-    assert f"this step fails in communication: the loss of step {step} is nan" in said
-    assert "no record of this step" in said
+    found = user.stk("replay", run.run_id, "--step", step)
+    assert found.code == 0, found.err
+    assert f"this step fails in communication: the loss of step {step} is nan" in found.out
+    assert "no record of this step" in found.out
     assert user.stk("replay", run.run_id, "--step", step + 1).code == 2
 
 
@@ -162,7 +166,8 @@ def test_a_live_run_can_be_replayed(user: User) -> None:
 
 def test_replay_refuses_a_run_whose_code_is_too_old(user: User, copy: RunDir) -> None:
     (copy.code / "toolkit" / "analysis" / "replay.py").unlink()
-    assert "is older than `stk replay`" in user.refused("replay", copy.path, "--step", 1)
+    answer = user.stk("replay", copy.path, "--step", 1)
+    assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -185,13 +190,14 @@ def test_diff_calls_runs_of_different_names_and_numbers_of_processes_equal(
     """That they are is shown where runs are trained."""
     copy.config.write_text(copy.config.read_text().replace("name: tiny", "name: two", 1))
     copy.attempts.write_text(copy.attempts.read_text().replace('"world_size": 1', '"world_size": 2'))
-    said = user.told("diff", finished.path, copy.path)
-    assert "EQUAL in all 9 steps that both have: the same samples, the same loss exactly." in said
+    answer = user.stk("diff", finished.path, copy.path)
+    assert answer.code == 0
+    assert "EQUAL in all 9 steps that both have: the same samples, the same loss exactly." in answer.out
     saves = {save.step for save in read_saves(finished)}
-    assert f"Weights are equal, byte for byte, at all {len(saves)} saves that both made." in said
-    assert "name: A 'tiny', B 'two'" in said
-    assert "trained on 2 processes on cpu" in said
-    assert "stk replay" not in said
+    assert f"Weights are equal, byte for byte, at all {len(saves)} saves that both made." in answer.out
+    assert "name: A 'tiny', B 'two'" in answer.out
+    assert "trained on 2 processes on cpu" in answer.out
+    assert "stk replay" not in answer.out
     assert document(user.stk("diff", finished.path, copy.path, "--json"))["equal"] is True
 
 

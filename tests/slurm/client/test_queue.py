@@ -168,13 +168,8 @@ def test_jobs_forgotten_by_the_controller_are_polled_with_one_more_call(stubs: S
     stubs.answers("squeue", SQUEUE)
     stubs.answers("sacct", _sacct(("7", "7", "PREEMPTED"), ("7", "7", "COMPLETED"), ("8_1", "9", "FAILED")))
     states = poll(["114", "7", "8_1", "9", "99999", "7"])
-    assert {key: state.state for key, state in states.items()} == {
-        "114": "running",
-        "7": "finished",
-        "8_1": "failed",
-        "9": "failed",
-        "99999": "unknown",
-    }
+    found = {key: state.state for key, state in states.items()}
+    assert found == {"114": "running", "7": "finished", "8_1": "failed", "9": "failed", "99999": "unknown"}
     assert states["7"].restarts == 1
     assert not states["99999"].is_terminal
     (call,) = stubs.calls("sacct")
@@ -184,20 +179,9 @@ def test_jobs_forgotten_by_the_controller_are_polled_with_one_more_call(stubs: S
 
 def test_array_task_is_found_by_its_own_job_number_too(stubs: Stubs) -> None:
     stubs.answers("squeue", SQUEUE)
-    states = poll(["115_0", "124"])
-    assert (
-        states["115_0"]
-        == states["124"]
-        == JobState(
-            state="running",
-            slurm_state="RUNNING",
-            hosts="rack1node01",
-            started=JOB.started,
-            raw_id="124",
-            work_dir="/home/ada",
-            name="bn.sh",
-        )
-    )
+    facts = {"hosts": "rack1node01", "raw_id": "124", "work_dir": "/home/ada", "name": "bn.sh"}
+    state = JobState(state="running", slurm_state="RUNNING", started=JOB.started, **facts)
+    assert poll(["115_0", "124"]) == {"115_0": state, "124": state}
 
 
 def test_a_task_without_a_record_was_cancelled_if_its_array_has_one(stubs: Stubs) -> None:

@@ -54,9 +54,5 @@ def test_a_formatted_time_limit_reads_back(minutes: int | None) -> None:
 
 
 def test_a_time_limit_is_written_as_slurm_writes_it() -> None:
-    assert [format_minutes(m) for m in (1, 90, 1440, 1531)] == [
-        "00:01:00",
-        "01:30:00",
-        "1-00:00:00",
-        "1-01:31:00",
-    ]
+    found = [format_minutes(m) for m in (1, 90, 1440, 1531)]
+    assert found == ["00:01:00", "01:30:00", "1-00:00:00", "1-01:31:00"]

@@ -65,14 +65,10 @@ def test_other_gres_notations_are_left_to_slurm(good, gres):
 
 
 def test_amounts_are_explained() -> None:
-    assert list(amounts(Resources(time="24:00", mem="512"))) == [
-        "time 24:00: 24 minutes",
-        "mem 512: 512M of each host",
-    ]
-    assert list(amounts(Resources(time="1-06:30", mem_per_gpu="0"))) == [
-        "time 1-06:30: 1 day 6 hours 30 minutes",
-        "mem_per_gpu 0: all memory of each GPU",
-    ]
+    found = list(amounts(Resources(time="24:00", mem="512")))
+    assert found == ["time 24:00: 24 minutes", "mem 512: 512M of each host"]
+    found = list(amounts(Resources(time="1-06:30", mem_per_gpu="0")))
+    assert found == ["time 1-06:30: 1 day 6 hours 30 minutes", "mem_per_gpu 0: all memory of each GPU"]
     assert list(amounts(Resources(time="0"))) == ["time 0: no limit"]
     assert list(amounts(Resources())) == []
 

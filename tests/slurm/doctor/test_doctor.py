@@ -113,12 +113,8 @@ def test_doctor_without_slurm_checks_the_machine_and_its_files(here: User) -> No
 def test_cluster_is_asked_once_for_each_fact(here: User, slurm: Stubs) -> None:
     document = told(here.stk("doctor", "--json"))
     assert document["cluster"] == "demo"
-    assert [row["name"] for row in document["partitions"]] == [
-        "main",
-        "preemptible",
-        "preemptible0",
-        "urgent",
-    ]
+    names = [row["name"] for row in document["partitions"]]
+    assert names == ["main", "preemptible", "preemptible0", "urgent"]
     assert document["partitions"][0]["gpus_free"] == {"gpu": 13}
     assert found(document, "GraceTime 10 + KillWait 5")["section"] == "Time limits and preemption"
     assert len(slurm.calls("scontrol")) == 3

@@ -150,11 +150,8 @@ def test_every_interruption_is_caused_and_compared(played: Played) -> None:
 def test_drill_makes_only_requests_of_an_ordinary_user(played: Played) -> None:
     *_, _ = drill(played).run()
     urgent = played.asked[3]
-    assert [request[:3] for request in played.asked[:3]] == [
-        ("signal", "17", "TERM"),
-        ("requeue", "17"),
-        ("signal", "17", "ALRM"),
-    ]
+    found = [request[:3] for request in played.asked[:3]]
+    assert found == [("signal", "17", "TERM"), ("requeue", "17"), ("signal", "17", "ALRM")]
     assert urgent[0] == "sbatch"
     assert {"--partition=high", "--nodelist=n1", "--time=1"} <= set(urgent)
     assert ("cancel", "18") in played.asked, "the job that preempted"

@@ -34,11 +34,8 @@ def test_failure_of_user_code_ends_the_run_and_the_webhook_is_told_once(
     job.after(1)
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "not_requeued")
     (message,) = told.messages
-    assert (message["event"], message["job"], message["reason"]) == (
-        "failure",
-        "101",
-        "exception, rank 0 on here, at step 3",
-    )
+    found = (message["event"], message["job"], message["reason"])
+    assert found == ("failure", "101", "exception, rank 0 on here, at step 3")
 
 
 def test_webhook_is_told_of_a_requeue_after_a_failure(fake: FakeSlurm, user: User, told: Receiver) -> None:

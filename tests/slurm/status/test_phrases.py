@@ -91,10 +91,8 @@ def test_every_reason_of_a_stop_has_words_of_its_own(why: str) -> None:
 
 
 def test_a_stop_by_a_signal_is_said_with_its_name() -> None:
-    assert (phrases.stopped("SIGINT"), phrases.stopped_by("SIGINT")) == (
-        "stopped: SIGINT",
-        "stopped by SIGINT",
-    )
+    found = (phrases.stopped("SIGINT"), phrases.stopped_by("SIGINT"))
+    assert found == ("stopped: SIGINT", "stopped by SIGINT")
 
 
 def test_phrased_slurm_states_exist() -> None:

@@ -33,10 +33,8 @@ def test_attempt_that_died_early_is_not_confused_with_an_earlier_one(logged: Log
     logged.start("101.0.0", "killed", job_id="101", restart=0)
     logged.write("101.1.0", "no module named x")
     logged.start("", job_id="101", restart=0)
-    assert [start.logs[0].read_text() for start in logged_attempts(logged.run)] == [
-        "killed",
-        "no module named x",
-    ]
+    found = [start.logs[0].read_text() for start in logged_attempts(logged.run)]
+    assert found == ["killed", "no module named x"]
 
 
 def test_starting_attempt_has_the_next_number(logged: Logged) -> None:
@@ -48,10 +46,8 @@ def test_starting_attempt_has_the_next_number(logged: Logged) -> None:
 def test_attempt_that_was_never_recorded_has_no_number(logged: Logged) -> None:
     logged.write("local-a", "stopped at once", time=5.0)
     logged.start("local-b", "first")
-    assert [(start.number, start.nonce) for start in logged_attempts(logged.run)] == [
-        (None, "local-a"),
-        (1, "local-b"),
-    ]
+    found = [(start.number, start.nonce) for start in logged_attempts(logged.run)]
+    assert found == [(None, "local-a"), (1, "local-b")]
 
 
 def test_first_attempt_is_listed_before_it_is_recorded(logged: Logged) -> None:

@@ -57,21 +57,14 @@ def append(logged: Logged, nonce: str, text: str, rank: int = 0) -> Happening:
 
 def test_new_lines_are_shown_until_the_run_is_no_longer_live(logged: Logged) -> None:
     logged.start("a", "one\n")
-    assert follow(logged, append(logged, "a", "two\nthr"), append(logged, "a", "ee")) == [
-        "one",
-        "two",
-        "three",
-    ]
+    found = follow(logged, append(logged, "a", "two\nthr"), append(logged, "a", "ee"))
+    assert found == ["one", "two", "three"]
 
 
 def test_next_attempt_has_a_heading(logged: Logged) -> None:
     logged.start("101.0.0", "first\n", job_id="101")
-    assert follow(logged, lambda: logged.start("101.0.1", "second\n", job_id="101")) == [
-        "first",
-        "",
-        "==> attempt 2, job 101: rank 0 <==",
-        "second",
-    ]
+    found = follow(logged, lambda: logged.start("101.0.1", "second\n", job_id="101"))
+    assert found == ["first", "", "==> attempt 2, job 101: rank 0 <==", "second"]
 
 
 def test_older_attempts_are_not_followed(logged: Logged) -> None:
@@ -114,12 +107,8 @@ def test_all_ranks_are_followed_together(logged: Logged) -> None:
 def test_the_batch_script_is_followed_into_the_next_job(logged: Logged) -> None:
     first, second = (logged.run.logs / f"{job}.batch.log" for job in (101, 102))
     first.write_text("stk: starting again\n")
-    assert follow(logged, lambda: second.write_text("srun: hello\n"), rank="batch") == [
-        "stk: starting again",
-        "",
-        "==> 102.batch.log <==",
-        "srun: hello",
-    ]
+    found = follow(logged, lambda: second.write_text("srun: hello\n"), rank="batch")
+    assert found == ["stk: starting again", "", "==> 102.batch.log <==", "srun: hello"]
 
 
 # -- whether the run is live

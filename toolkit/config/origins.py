@@ -64,7 +64,7 @@ class Origins:
 
     def __init__(self, root: Origin) -> None:
         self._origins: dict[Key, Origin] = {(): root}
-        self._by_index: set[Key] = set()
+        self._begun: set[Key] = set()
 
     def of(self, key: Key) -> Origin:
         """The origin of a key, or of the nearest section around it."""
@@ -89,15 +89,15 @@ class Origins:
         within = [known for known in self._origins if known[: len(key)] == key and known != ()]
         for known in within:
             del self._origins[known]
-        self._by_index = {known for known in self._by_index if known[: len(key)] != key}
+        self._begun = {known for known in self._begun if known[: len(key)] != key}
 
-    def set_by_index(self, key: Key) -> None:
-        """Record that a value was begun with an index, as by `betas.0=0.8` if no `betas` is written.
+    def begin(self, key: Key) -> None:
+        """Record that an override of an entry began a value, as `betas.0=0.8` if no `betas` is written.
 
-        It is a mapping from indexes to entries, until the type of its key shows whether it is a list.
+        It is a mapping until the type or the default of its key shows whether it is a list.
         """
-        self._by_index.add(key)
+        self._begun.add(key)
 
-    def is_set_by_index(self, key: Key) -> bool:
-        """Whether a value was begun with an index."""
-        return key in self._by_index
+    def is_begun(self, key: Key) -> bool:
+        """Whether an override of an entry began a value."""
+        return key in self._begun

@@ -14,12 +14,12 @@ from toolkit.config.checking.descriptions import allowed, found, without_none
 from toolkit.config.checking.goals import are_metrics_known, with_goal
 from toolkit.config.checking.limits import bounded, cure, is_within, located
 from toolkit.config.checking.rules import check_rules
+from toolkit.config.composition.begun import Begun, NoEntry, filled, marked, with_entries
 from toolkit.config.composition.json_files import NotJson, read_json_mapping
-from toolkit.config.composition.overrides import with_lists
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP, Limits, keys_of
 from toolkit.config.fields import limits as limits_of
-from toolkit.config.origins import UNKNOWN, Key, Origin, Origins, index_in, no_index
+from toolkit.config.origins import UNKNOWN, Key, Origin, Origins
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
@@ -40,7 +40,8 @@ def check(tree: Mapping[str, Any], origins: Origins | None = None, *, is_stored:
 
 def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = False) -> Experiment:
     """As `check`, together with the faults of composition. Raises ConfigError if there are any."""
-    experiment = _Checker(faults, is_stored).experiment(_without_sweep(tree, faults))
+    one = marked(_without_sweep(tree, faults), (), faults.origins)
+    experiment = _Checker(faults, is_stored).experiment(one)
     for section in sections():
         if not faults.doubts(section.completed_from):
             completed = section.complete(getattr(experiment, section.name))
@@ -205,8 +206,12 @@ class _Checker:
                 # Its kind is not known, so its content cannot be checked.
                 self._faults.unsure.add(key)
                 return None
-            default = of.default if isinstance(of.default, tuple) else ()
-            return self.value(hint, section[of.name], key, limits_of(of), default)
+            default = of.default if of.default_factory is MISSING else of.default_factory()
+            try:
+                return self.value(hint, section[of.name], key, limits_of(of), default)
+            except NoEntry as error:
+                self._faults.add(error.key, str(error))
+                return None
         if of.default is not MISSING:
             return located(of.default, limits_of(of))
         if of.default_factory is not MISSING:
@@ -216,8 +221,8 @@ class _Checker:
             self._faults.add(key, f"is missing, expected {expected}")
         return None
 
-    def value(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any] = ()) -> Any:
-        """Convert a value to its type; `default` is the default of a list in which overrides set entries."""
+    def value(self, hint: Any, value: Any, key: Key, limits: Limits, default: Any = None) -> Any:
+        """Convert a value to its type; `default` gives the entries that overrides did not set."""
         if value is UNKNOWN:
             self._faults.unsure.add(key)
             return None
@@ -233,7 +238,7 @@ class _Checker:
         if get_origin(hint) is dict:
             return self._mapping(hint, self._read(value, key, limits), key, limits)
         if hint is Any:
-            return self._plain(value, key)
+            return self._plain(filled(value, default, key), key)
         return self._scalar(hint, value, key, limits, optional)
 
     def _kinded(self, table: Mapping[str, type], value: Any, key: Key) -> Any:
@@ -242,11 +247,9 @@ class _Checker:
         kind = self._kind_in(section, table, key)
         return self._section(table[kind], section, key) if kind else None
 
-    def _list(self, hint: Any, value: Any, key: Key, limits: Limits, default: Sequence[Any]) -> Any:
-        is_by_index = isinstance(value, dict) and self._faults.origins.is_set_by_index(key)
-        items = self._with_entries(default, value, key) if is_by_index else flow_list(value)
-        if items is None and is_by_index:
-            return None
+    def _list(self, hint: Any, value: Any, key: Key, limits: Limits, default: Any) -> Any:
+        known = default if isinstance(default, list | tuple) else ()
+        items = with_entries(known, value, key) if isinstance(value, Begun) else flow_list(value)
         types = get_args(hint)
         any_length = types[-1] is Ellipsis
         if not isinstance(items, list | tuple) or not (any_length or len(items) == len(types)):
@@ -256,17 +259,6 @@ class _Checker:
             types = (types[0],) * len(items)
         pairs = enumerate(zip(types, items, strict=True))
         return tuple(self.value(each, item, (*key, str(index)), limits) for index, (each, item) in pairs)
-
-    def _with_entries(self, default: Sequence[Any], entries: dict[str, Any], key: Key) -> list[Any] | None:
-        """The default with some entries replaced or appended; None if an index is invalid."""
-        items = list(default)
-        for name in sorted(entries, key=lambda name: index_in(name) or 0):
-            index = index_in(name)
-            if index is None or index > len(items):
-                self._faults.add((*key, name), no_index(key, len(items)))
-                return None
-            items[index : index + 1] = [entries[name]]
-        return items
 
     def _read(self, value: Any, key: Key, limits: Limits) -> Any:
         """The mapping in a JSON file, if the value is the file's name."""
@@ -311,7 +303,6 @@ class _Checker:
 
     def _plain(self, value: Any, key: Key) -> Any:
         """Any plain value, checked for content that cannot be written."""
-        value = with_lists(value, key, self._faults.origins)
         if isinstance(value, dict):
             return self._mapping(dict[str, Any], value, key, Limits())
         if isinstance(value, list):

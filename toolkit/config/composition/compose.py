@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from toolkit.config.composition.begun import filled, marked
 from toolkit.config.composition.includes import (
     Includes,
     config_root,
@@ -15,7 +16,7 @@ from toolkit.config.composition.includes import (
     shown,
 )
 from toolkit.config.composition.interpolation import interpolate
-from toolkit.config.composition.overrides import apply, with_lists
+from toolkit.config.composition.overrides import apply
 from toolkit.config.composition.yaml_files import Files, Unreadable
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP
@@ -59,7 +60,8 @@ def gather_sweep(path: Path, overrides: Sequence[str], faults: Faults) -> Any:
     includes.tree = find_includes({SWEEP: section}, (path,))
     apply(overrides, includes)
     includes.open(includes.tree, SWEEP, (SWEEP,))
-    return restore_includes(with_lists(includes.tree[SWEEP], (SWEEP,), faults.origins))
+    section = marked(includes.tree[SWEEP], (SWEEP,), faults.origins)
+    return restore_includes(filled(section, None, (SWEEP,)))
 
 
 def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Key = ()) -> dict[str, Any]:

@@ -32,18 +32,6 @@ def apply(overrides: Sequence[str], includes: Includes) -> None:
             _set(parsed[0], parsed[1], includes)
 
 
-def with_lists(value: Any, key: Key, origins: Origins) -> Any:
-    """An untyped value; a mapping that overrides began with an index is a list if no entry is missing."""
-    if isinstance(value, list):
-        return [with_lists(inner, (*key, str(index)), origins) for index, inner in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    inner = {name: with_lists(inner, (*key, str(name)), origins) for name, inner in value.items()}
-    if origins.is_set_by_index(key) and all(str(index) in inner for index in range(len(inner))):
-        return [inner[str(index)] for index in range(len(inner))]
-    return inner
-
-
 def last_values(overrides: Sequence[str]) -> dict[Key, tuple[str, Any]]:
     """The last override of each key, as it is written, and its value. Those with faults are left out."""
     parsed = ((text, _parse(text, Faults(Origins(COMMAND_LINE)))) for text in overrides)
@@ -124,7 +112,5 @@ def _enter(container: Any, place: str | int, key: Key, includes: Includes) -> An
     if inner is None:
         inner = container[place] = {}
         includes.faults.origins.put(key[:-1], COMMAND_LINE)
-        if index_in(key[-1]) is not None:
-            # A list, with the other entries of its default, or a mapping.
-            includes.faults.origins.set_by_index(key[:-1])
+        includes.faults.origins.begin(key[:-1])
     return inner

@@ -115,7 +115,12 @@ def test_overrides_of_entries_change_the_default_list_or_create_one(movies, over
 
 @pytest.mark.parametrize(
     "override, length",
-    [("optimizer.no_decay.3=x", 2), ("optimizer.no_decay.99999999999=x", 2), ("data.labels.1=x", 0)],
+    [
+        ("optimizer.no_decay.3=x", 2),
+        ("optimizer.no_decay.99999999999=x", 2),
+        ("optimizer.betas.first=0", 2),
+        ("data.labels.1=x", 0),
+    ],
 )
 def test_an_index_beyond_the_end_of_the_default_is_refused(movies, faults, override, length):
     (fault,) = faults(load, movies, [override])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from toolkit.config.composition.begun import NoEntry, filled
 from toolkit.config.library_arguments import OWN
 from toolkit.workload import Violation
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, fits
@@ -21,9 +23,11 @@ def made_sections(functions: Functions, tree: Mapping[str, Any]) -> dict[str, An
     """Return the sections that functions of the file replace. Their keys are the function's parameters."""
     found: dict[str, Any] = {}
     if functions.optimizer is not None:
-        written = _written(tree)
         values = {each.name: each.default for each in functions.optimizer if each.default is not REQUIRED}
-        values |= written
+        for name, value in _written(tree).items():
+            # An index that the list does not have is a fault of `optimizer_faults`.
+            with suppress(NoEntry):
+                values[name] = filled(value, values.get(name), (_OPTIMIZER, name))
         of_section = {name: value for name, value in values.items() if name in SECTION_KEYS}
         arguments = {name: value for name, value in values.items() if name not in SECTION_KEYS}
         found[_OPTIMIZER] = {"kind": OWN, **of_section, "arguments": arguments}
@@ -44,7 +48,13 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
             problem = f"found {value!r}, but {_place(functions, 'optimizer')} takes no {name}"
             hint = f"it takes {', '.join(known) or 'nothing'}"
             yield Violation(key=(_OPTIMIZER, name), problem=problem, hint=hint)
-        elif not fits(known[name].hint, value):
+            continue
+        try:
+            value = filled(value, known[name].default, (_OPTIMIZER, name))
+        except NoEntry as error:
+            yield Violation(key=error.key, problem=str(error))
+            continue
+        if not fits(known[name].hint, value):
             expected = getattr(known[name].hint, "__name__", str(known[name].hint))
             yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {expected}")
     for name, parameter in known.items():

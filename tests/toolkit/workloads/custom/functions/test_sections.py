@@ -307,3 +307,58 @@ def test_experiments_are_equal_only_with_equal_values(config: Path) -> None:
     assert runs[0] == runs[2] != runs[1]
     assert identity(runs[0]) == identity(runs[2]) != identity(runs[1])
     assert len(set(map(hash, (run.model for run in runs)))) == 2
+
+
+@pytest.mark.parametrize(
+    "declared", ["{}: list[int] = [1, 2]", "{}: list = [1, 2]", "{}=[1, 2]", "{}=(1, 2)"]
+)
+@pytest.mark.parametrize(
+    "entry, expected", [("0=3", [3, 2]), ("1=3", [1, 3]), ("2=3", [1, 2, 3]), ("3=3", None)]
+)
+@pytest.mark.parametrize("section", ["model", "data", "optimizer"])
+def test_override_of_an_entry_keeps_the_other_entries_of_a_default_list(
+    config: Path, declared: str, entry: str, expected: list[int] | None, section: str
+) -> None:
+    parameter = declared.format("widths")
+    code = DIGITS.replace("def model(", f"def model({parameter}, ").replace("few:", f"{parameter}, few:")
+    code += f"\ndef optimizer(model, lr=0.1, {parameter}):\n    pass\n"
+    (config.parent / "digits.py").write_text(code)
+    override = f"{section}.widths.{entry}"
+    if expected is None:
+        (fault,) = faults(config, override)
+        assert f"{section}.widths.3: " in fault
+        assert "from 0 to 2" in fault
+        return
+    of_section = to_plain(load(config, [override]))[section]
+    assert of_section.get("arguments", of_section)["widths"] == expected
+
+
+def test_override_of_an_entry_keeps_the_other_momenta_of_an_own_optimizer(config: Path) -> None:
+    source = "\ndef optimizer(model, lr=0.1, betas: list[float] = [0.7, 0.8]):\n    pass\n"
+    (config.parent / "digits.py").write_text(DIGITS + source)
+    assert load(config, ["optimizer.betas.1=0.9"]).optimizer.betas == (0.7, 0.9)
+
+
+@pytest.mark.parametrize(
+    "written, overrides, expected",
+    [
+        ({}, ["a=5"], {"a": 5, "b": [2, 3]}),
+        ({}, ["b.1=5", "c=6"], {"a": 1, "b": [2, 5], "c": 6}),
+        # A mapping that is written replaces the default.
+        ({"a": 4}, ["c=6"], {"a": 4, "c": 6}),
+        ({"b": {"1": 5}}, [], {"b": {"1": 5}}),
+    ],
+)
+@pytest.mark.parametrize("section", ["model", "optimizer"])
+def test_override_within_a_default_mapping_keeps_its_other_keys(
+    config: Path, written: dict[str, Any], overrides: list[str], expected: dict[str, Any], section: str
+) -> None:
+    parameter = "widths={'a': 1, 'b': [2, 3]}"
+    code = DIGITS.replace("def model(", f"def model({parameter}, ")
+    (config.parent / "digits.py").write_text(
+        f"{code}\ndef optimizer(model, lr=0.1, {parameter}):\n    pass\n"
+    )
+    experiment = yaml.safe_load(EXPERIMENT) | ({section: {"widths": written}} if written else {})
+    config.write_text(yaml.safe_dump(experiment))
+    found = to_plain(load(config, [f"{section}.widths.{each}" for each in overrides]))[section]
+    assert found.get("arguments", found)["widths"] == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -119,7 +120,7 @@ def read_results(
     """
     is_given, metric = metric is not None, record.metric if metric is None else with_split(metric)
     found = [_result(sweep, each, states.get(each.run_id, "unknown"), metric) for each in record.members]
-    known = sorted({clean(name) for _, names in found for name in names})
+    known = sorted({clean(name) for _, scores in found for name in scores})
     lacking = ""
     if known and metric not in known:
         has = f"they have {', '.join(known)}"
@@ -128,7 +129,10 @@ def read_results(
             raise UserError(lacking)
     task = task_of(sweep, record)
     way = goal or (record.goal if metric == record.metric else declared_goal(metric, task))
-    rows = tuple(sorted((row for row, _ in found), key=lambda row: _order(row.value, way)))
+    loss = f"{metric.partition('.')[0]}.loss"
+    lows = {row.run_id: number(scores.get(loss)) for row, scores in found}
+    losses = {run_id: math.inf if low is None else low for run_id, low in lows.items()}
+    rows = sorted((row for row, _ in found), key=lambda row: _order(row.value, losses[row.run_id], way))
     keys = tuple(dict.fromkeys(key for each in record.members for key in each.values))
     return Results(
         name=record.name,
@@ -138,8 +142,8 @@ def read_results(
         keys=keys,
         spaces=record.spaces,
         log=record.log,
-        rows=rows,
-        groups=_groups(rows, way) if SEED in keys else (),
+        rows=tuple(rows),
+        groups=_groups(rows, losses, way) if SEED in keys else (),
         declared=metric_of(metric.partition(".")[2], task),
         lacking=lacking,
     )
@@ -154,13 +158,13 @@ def task_of(sweep: SweepDir, record: Record) -> Mapping[str, Any]:
     return {"kind": record.task}
 
 
-def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[Result, list[str]]:
-    """A run, and the metrics that it has."""
+def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[Result, Mapping[str, Any]]:
+    """A run, and its metrics by SPLIT.METRIC."""
     values = {clean(key): clean(value) for key, value in member.values.items()}
     try:
         known = read_json(sweep.run(member.run_id).result)
         if known is None:
-            return Result(run_id=member.run_id, values=values, state=state), []
+            return Result(run_id=member.run_id, values=values, state=state), {}
         scores = {
             f"{split}.{name}": score
             for split, metrics in known["metrics"].items()
@@ -176,32 +180,30 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
             step=scored.get("step"),
             seconds=known.get("seconds"),
         )
-        return row, list(scores)
+        return row, scores
     except (ValueError, OSError, KeyError, AttributeError, TypeError):
-        return Result(run_id=member.run_id, values=values, state="result.json is damaged"), []
+        return Result(run_id=member.run_id, values=values, state="result.json is damaged"), {}
 
 
-def _order(value: float | None, goal: str) -> tuple[bool, float]:
+def _order(value: float | None, loss: float, goal: str) -> tuple[float, float]:
+    """Return the place in the ranking as a key to sort by. If metrics are equal, the lower loss is better."""
     if value is None:
-        return True, 0.0
-    return False, -value if goal == "max" else value
+        return math.inf, 0.0
+    return -value if goal == "max" else value, loss
 
 
-def _groups(rows: Sequence[Result], goal: str) -> tuple[Group, ...]:
-    by_values: dict[tuple[tuple[str, str], ...], list[float]] = {}
+def _groups(rows: Sequence[Result], losses: Mapping[str, float], goal: str) -> tuple[Group, ...]:
+    by_values: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
     for row in rows:
         if row.value is not None:
-            by_values.setdefault(without_seed(row.values), []).append(row.value)
-    groups = [
-        Group(
-            values=dict(others),
-            runs=len(values),
-            mean=fmean(values),
-            sd=stdev(values) if len(values) > 1 else None,
-        )
-        for others, values in by_values.items()
-    ]
-    return tuple(sorted(groups, key=lambda group: _order(group.mean, goal)))
+            by_values.setdefault(without_seed(row.values), []).append((row.value, losses[row.run_id]))
+    groups: list[tuple[Group, float]] = []
+    for others, pairs in by_values.items():
+        values, of_values = zip(*pairs, strict=True)
+        sd = stdev(values) if len(values) > 1 else None
+        group = Group(values=dict(others), runs=len(values), mean=fmean(values), sd=sd)
+        groups.append((group, fmean(of_values)))
+    return tuple(group for group, _ in sorted(groups, key=lambda each: _order(each[0].mean, each[1], goal)))
 
 
 def without_seed(values: Point) -> tuple[tuple[str, str], ...]:

@@ -64,6 +64,45 @@ def test_runs_are_ranked_and_those_without_a_value_come_last(tmp_path: Path) -> 
     assert results(tmp_path / "again", {"1": 0.5, "2": 0.9}, goal="min").best.values == {"lr": "1"}
 
 
+def run_with(accuracy: float, loss: object) -> str:
+    """A result.json, in which the losses of the splits are in opposite order."""
+    other = -loss if isinstance(loss, float) else 0.0
+    metrics = {"validation": {"accuracy": accuracy, "loss": loss}, "test": {"accuracy": 0.5, "loss": other}}
+    return json.dumps({"step": 4, "metrics": metrics})
+
+
+@pytest.mark.parametrize("metric, best", [("accuracy", "3"), ("test.accuracy", "2")])
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_of_runs_with_equal_scores_the_one_with_the_lower_loss_is_the_best(
+    tmp_path: Path, metric: str, best: str, goal: str
+) -> None:
+    runs = {"1": run_with(0.9, None), "2": run_with(0.9, 0.7), "3": run_with(0.9, 0.3)}
+    found = results(tmp_path, runs, metric=metric, goal=goal)
+    assert found.best is not None
+    assert found.best.values == {"lr": best}
+
+
+def test_of_groups_with_equal_means_the_one_with_the_lower_mean_loss_is_the_best(tmp_path: Path) -> None:
+    sweep, members = SweepDir(tmp_path / "sweeps" / "mine"), []
+    for number, loss in enumerate((0.1, 0.9, 0.3, 0.4)):
+        run = sweep.run(f"run-{number}")
+        run.path.mkdir(parents=True)
+        run.result.write_text(run_with(0.9, loss))
+        members.append(Member(run_id=run.run_id, values={"lr": str(number // 2), "seed": str(number % 2)}))
+    record = Record(
+        name="mine",
+        config="",
+        method="grid",
+        metric="validation.accuracy",
+        goal="max",
+        members=tuple(members),
+    )
+    found = read_results(sweep, record, {})
+    assert [group.values["lr"] for group in found.groups] == ["1", "0"]
+    assert found.best is not None
+    assert found.best.run_id == "run-0"
+
+
 @pytest.mark.parametrize("metric, step", [("accuracy", 3), ("train.loss", 4)])
 def test_the_step_of_a_score_is_the_step_of_its_weights(tmp_path: Path, metric: str, step: int) -> None:
     metrics = {"validation": {"accuracy": 0.5}, "train": {"loss": 1.0}}

@@ -18,6 +18,7 @@ from toolkit.report.formats import clean, score
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
+from toolkit.system.output.amounts import counted
 from toolkit.workload import Metric
 
 #: States of runs without a folder: not submitted yet, or submitted and deleted since.
@@ -91,7 +92,7 @@ def overview(folder: SweepDir, record: Record) -> Overview:
 def drawn(found: Overview) -> Group:
     """Return the counts and a line for each run, for rich."""
     counts = sorted(found.counts.items(), key=lambda item: _ORDER.index(item[0]))
-    head = Text(f"sweep {found.folder.name}: {len(found.rows)} runs")
+    head = Text(f"sweep {found.folder.name}: {counted(len(found.rows), 'run')}")
     for state, count in counts:
         head.append(", ").append(f"{count} {state}", style=_COLOURS.get(state, ""))
     keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))

@@ -19,6 +19,8 @@ from toolkit.sweeps.section import load_sweep, of_section
 from toolkit.sweeps.spaces import LogUniform
 from toolkit.sweeps.sweep import Point, Sweep, checked, with_overrides, with_seeds
 
+_NO_VALUES = "no key has several values"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -64,11 +66,11 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     sweep = checked(sweep)
     if not (sweep.keys or sweep.fixed):
         raise UserError(
-            "no key has several values, so there is nothing to sweep. Give them on the command line, such as "
+            f"{_NO_VALUES}, so there is nothing to sweep. Give them on the command line, such as "
             "optimizer.lr=1e-3,1e-4 (for a command params.lr=1e-3,1e-4, before the --), in a section `sweep` "
             "of the experiment file, or as --seeds 1,2,3. `stk submit` starts one run."
         )
-    warnings: list[str] = []
+    warnings = [] if sweep.keys else [f"{_NO_VALUES}, so this sweep is one run"]
     points = sweep.points()
     if sweep.method == "optuna":
         # The sampler needs the name of the sweep, and the experiment may need what is drawn.

@@ -12,6 +12,7 @@ from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted
 from toolkit.report.formats import clean
 from toolkit.sweeps.results.tables import compact, terminal_table
+from toolkit.system.output.amounts import counted
 
 #: Largest number of rows of a preview: a thousand would take a second to draw.
 _MOST_ROWS = 40
@@ -64,4 +65,4 @@ def summary(wanted: Wanted) -> str:
         if states:
             tally = ", ".join(f"{count} {state}" for state, count in sorted(Counter(states).items()))
             parts.append(f"{len(states)} {word} ({tally})")
-    return f"sweep {wanted.folder.name}: {len(wanted.known)} runs: {', '.join(parts)}"
+    return f"sweep {wanted.folder.name}: {counted(len(wanted.known), 'run')}: {', '.join(parts)}"

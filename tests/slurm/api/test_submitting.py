@@ -119,6 +119,12 @@ def test_sweep_is_submitted_as_an_array(user: User, fake: FakeSlurm) -> None:
     assert sorted(run.id for run in runs) == user.runs
 
 
+def test_text_with_a_comma_is_one_value_of_a_sweep(user: User, fake: FakeSlurm) -> None:
+    with pytest.warns(UserWarning, match="one run"):
+        (run,) = stk.sweep(user.config, {"resources.comment": "a,b"}, cluster="slurm")
+    assert "comment: a,b\n" in (run.folder / "config.yaml").read_text()
+
+
 @pytest.mark.parametrize("drawn", ["uniform(0, 0.5)", "loguniform(1e-5, 1e-2)", "choice(0.1, 0.2)"])
 def test_a_range_is_given_as_a_text(user: User, fake: FakeSlurm, drawn: str) -> None:
     runs = stk.sweep(user.config, {"optimizer.lr": drawn}, random=2, cluster="slurm")

@@ -123,6 +123,20 @@ def test_a_sweep_without_values_is_refused_with_the_ways_to_give_them(user: User
     assert not user.experiments.exists()
 
 
+def test_a_sweep_in_which_no_key_has_several_values_says_that_it_is_one_run(
+    user: User, fake: FakeSlurm
+) -> None:
+    """A script may give only one value."""
+    answer = user.stk("sweep", user.config, "optimizer.lr=0.1", "--json")
+    assert (answer.code, len(json.loads(answer.out)["runs"])) == (0, 1)
+    assert "one run" in answer.err
+    assert (
+        "one run" not in user.stk("sweep", user.config, "optimizer.lr=0.1", "--seeds", "1", "--dry-run").err
+    )
+    assert "1 run: " in user.stk("sweep", user.config, "optimizer.lr=0.1", "--dry-run").out
+    assert "1 run, " in user.stk("sweep", "status", "tiny").out
+
+
 def test_two_combinations_that_are_one_run_are_submitted_once(user: User, fake: FakeSlurm) -> None:
     answer = user.stk("sweep", user.config, "data.prepared_dir=prepared,elsewhere", "seed=1,2")
     assert "the same run as above" in answer.out

@@ -15,9 +15,9 @@ from toolkit.workload import Violation, rule
 #: Keys that exclude each other in sbatch.
 MEMORY = ("mem", "mem_per_cpu", "mem_per_gpu")
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h|m|s)[a-z]*", re.IGNORECASE | re.ASCII)
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d+)?) ?(?:(d|h|m|s)[a-z]*)?", re.IGNORECASE | re.ASCII)
 _MINUTES = {"d": 1440.0, "h": 60.0, "m": 1.0, "s": 1 / 60}
-_BYTES = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT])i?B?", re.IGNORECASE | re.ASCII)
+_BYTES = re.compile(r"(\d{1,9}(?:\.\d+)?) ?(?:([KMGT])i?B?)?", re.IGNORECASE | re.ASCII)
 _MEGABYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 
 
@@ -34,6 +34,11 @@ def _time(experiment: Experiment) -> Iterator[Violation]:
 def _suggested_time(text: str) -> str:
     if (match := _DURATION.fullmatch(text)) is None:
         return ""
+    if match[2] is None:
+        # As many seconds in the one case as minutes in the other.
+        number = max(1, round(float(match[1]) * 60))
+        hours = format_minutes(number)
+        return f"{number // 60}:{number % 60:02d} for {match[1]} minutes, {hours} for {match[1]} hours"
     minutes = max(1, round(float(match[1]) * _MINUTES[match[2].lower()]))
     return f"{format_minutes(minutes)} for {minutes} minutes"
 
@@ -58,7 +63,8 @@ def _memory(experiment: Experiment) -> Iterator[Violation]:
 def _suggested_memory(text: str) -> str:
     if (match := _BYTES.fullmatch(text)) is None:
         return "0 for all memory of a host" if text.startswith("-") else ""
-    return format_mb(max(1, round(float(match[1]) * _MEGABYTES[match[2].upper()])))
+    amount = format_mb(max(1, round(float(match[1]) * _MEGABYTES[(match[2] or "G").upper()])))
+    return amount if match[2] else f"{amount} for {match[1]}G"
 
 
 @rule("resources.gres")

@@ -55,13 +55,13 @@ class Resources(RunPolicy):
     """sbatch's option of this name."""
     cpus_per_task: int | None = option(None, minimum=1, known_as="cpus")
     """CPUs of each process. null: 4 if GPUs are requested, else 1."""
-    mem: str | None = option(None, known_as="memory mem_gb")
+    mem: str | None = option(None, amount=True, known_as="memory mem_gb")
     """Memory of each host, such as 16G; a number alone is megabytes, 0 all memory."""
-    mem_per_cpu: str | None = option(None)
+    mem_per_cpu: str | None = option(None, amount=True)
     """sbatch's option of this name, instead of mem."""
-    mem_per_gpu: str | None = option(None)
+    mem_per_gpu: str | None = option(None, amount=True)
     """sbatch's option of this name, instead of mem."""
-    time: str | None = option(None, known_as="time_limit walltime timeout_min")
+    time: str | None = option(None, amount=True, known_as="time_limit walltime timeout_min")
     """Time limit: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED."""
     partition: str | None = option(None)
     """sbatch's option of this name."""

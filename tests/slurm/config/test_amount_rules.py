@@ -23,7 +23,8 @@ def test_a_time_limit_has_one_of_slurms_forms(good, time):
     [
         ("", ""), ("1:2:3:4", ""), ("2-", ""), ("1:", ""), ("٣", ""), ("1:00:00\n", ""),
         ("1h", "01:00:00"), ("90m", "90 minutes"), ("1.5h", "01:30:00"), ("2 days", "2-00:00:00"),
-        ("30 s", "00:01:00"),
+        ("30 s", "00:01:00"), ("1.5", "1:30 for 1.5 minutes"), (1.5, "01:30:00 for 1.5 hours"),
+        (90.0, "90:00"), ("0.001", "0:01"), ("9" * 400 + "h", ""),
     ],
 )  # fmt: skip
 def test_invalid_time_limit_is_refused_with_a_suggestion(broken, time, hint):
@@ -33,7 +34,17 @@ def test_invalid_time_limit_is_refused_with_a_suggestion(broken, time, hint):
 
 @pytest.mark.parametrize("name", ["mem", "mem_per_cpu", "mem_per_gpu"])
 @pytest.mark.parametrize(
-    "text, hint", [("2.5G", "2560M"), ("16GiB", "16G"), ("-1", "0 for all"), ("lots", ""), ("1.5 t", "1536G")]
+    "text, hint",
+    [
+        ("2.5G", "2560M"),
+        ("16GiB", "16G"),
+        ("-1", "0 for all"),
+        ("lots", ""),
+        ("1.5 t", "1536G"),
+        ("1.5", "1536M"),
+        (1.5, "1536M"),
+        ("9" * 400 + ".5G", ""),
+    ],
 )
 def test_invalid_memory_is_refused_with_a_suggestion(broken, name, text, hint):
     (fault,) = broken(resources={name: text})

@@ -317,6 +317,8 @@ class _Checker:
     def _scalar(self, hint: Any, value: Any, key: Key, limits: Limits, optional: bool) -> Any:
         if isinstance(value, str) and (names := referred(value)):
             return self._secret(hint, value, names, key, limits)
+        if limits.amount and isinstance(value, float):
+            value = str(value)
         result = CONVERSIONS[hint](value)
         limits = bounded(result, limits)
         if result is WRONG or not is_within(result, limits):

@@ -119,9 +119,8 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     if job.advice:
         return "never starts" + (f" ({job.reason})" if job.reason else "")
     if job.reason.startswith("BeginTime") or (expected and not job.reason):
-        since = "after requeue " if job.restarts else ""
-        until = f"until {clock(expected, now)}" if expected else "a moment"
-        return f"waiting {since}{until}"
+        since = " after requeue" if job.restarts else ""
+        return f"waiting{since} until {clock(expected, now)}" if expected else f"waiting a moment{since}"
     if job.reason == "Dependency" and (others := _JOB_OF_DEPENDENCY.findall(job.depends)):
         return f"waiting for job {few(others, 1)}"
     words = next((words for pattern, words in _REASONS if pattern.match(job.reason)), "waiting")

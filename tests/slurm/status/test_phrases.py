@@ -42,7 +42,7 @@ def requeued(**facts: Any) -> JobState:
         (waiting("BeginTime", started=at(14, 3, 40)), "waiting until 11 Apr 14:03"),
         # Slurm has not yet looked again at a job whose begin time was moved.
         (waiting("", started=at(14, 3)), "waiting until 14:03"),
-        (requeued(), "waiting after requeue a moment"),
+        (requeued(), "waiting a moment after requeue"),
         (waiting("Dependency", depends="afterok:12(unfulfilled)"), "waiting for job 12"),
         (
             waiting("Dependency", depends="afterok:12_3(unfulfilled),afterany:9"),

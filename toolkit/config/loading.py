@@ -105,5 +105,6 @@ def _refuse_others(overrides: Sequence[str], tree: Mapping[str, Any], faults: Fa
     for override in overrides:
         name = override.partition("=")[0].strip()
         if name not in allowed:
-            problem = f"is fixed by the run; for another file these can be set: {', '.join(allowed)}"
+            others = f"; for another file these can be set: {', '.join(allowed)}" if allowed else ""
+            problem = f"is fixed by the run{others}"
             faults.add(tuple(name.split(".")), problem, suggest(name, allowed), COMMAND_LINE)

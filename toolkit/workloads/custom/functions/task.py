@@ -98,7 +98,8 @@ class FunctionsTask:
     def on(self, data: Any, progress: Progress | None = None) -> FunctionsTask:
         raise UserError(
             f"the samples of {self._code.shown} come from its function data: other files cannot be scored. "
-            "Let a parameter of data name the file; score the split test"
+            "If it has a function predict, `stk predict RUN FILE` predicts the rows of a file; a script of "
+            "yours can score with the model of stk.load(folder)"
         )
 
     def _splits(self) -> Iterator[tuple[str, Split]]:

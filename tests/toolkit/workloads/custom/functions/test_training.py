@@ -95,8 +95,9 @@ def test_functions_keep_the_task_contract(config: Path, check) -> None:
 def test_scoring_of_other_files_is_refused(config: Path) -> None:
     experiment = load(config)
     task = open_task(experiment)
-    with pytest.raises(UserError, match="other files"):
+    with pytest.raises(UserError, match="other files") as refusal:
         task.on(experiment.data)
+    assert "stk predict" in str(refusal.value)
 
 
 def test_metrics_that_cannot_be_read_from_the_text_are_found_by_a_step(config: Path) -> None:

@@ -93,6 +93,44 @@ def test_relative_import_in_a_file_is_refused(refused: Refused, is_package: bool
     assert ("task: mine.digits, with " in said) == is_package
 
 
+@pytest.mark.parametrize("in_path, is_package", [(True, True), (True, False), (False, True)])
+def test_import_from_the_package_around_a_file_is_refused(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, in_path: bool, is_package: bool
+) -> None:
+    """Otherwise the run would import the user's edited files, or fail."""
+    _write_package("curves", is_package=is_package)
+    if in_path:
+        monkeypatch.syspath_prepend(Path("src").absolute())
+    said = refused("submit", "mine.yaml")
+    assert f"digits.py:{ADDED}: " in said
+    assert "task: curves.tasks.digits, with " in said
+
+
+@pytest.mark.parametrize(
+    "name, beside", [("curves", "curves.py"), ("curves", "curves/models.py"), ("json", "")]
+)
+def test_import_of_a_module_named_like_the_folder_of_a_file_is_accepted(name: str, beside: str) -> None:
+    """It is beside the file, or installed."""
+    _write_package(name, is_package=True)
+    if beside:
+        found = Path("src", name, "tasks", beside)
+        found.parent.mkdir(exist_ok=True)
+        found.touch()
+    assert main(["plan", "mine.yaml"]) == 0
+
+
+def _write_package(name: str, *, is_package: bool) -> None:
+    """Move the file into a package, from which it imports."""
+    _add(f"import {name}.models")
+    folder = Path("src", name, "tasks")
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent) if is_package else ():
+        (each / "__init__.py").touch()
+    (folder.parent / "models.py").touch()
+    Path("mine.py").rename(folder / "digits.py")
+    _edit("mine.yaml", "mine.py", str(folder / "digits.py"))
+
+
 @pytest.mark.parametrize(
     "name, line",
     [

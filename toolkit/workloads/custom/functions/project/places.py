@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
@@ -93,12 +94,16 @@ def _installed(module: str) -> Iterator[Path]:
 
 
 def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterator[Problem]:
-    """Find imports that fail: relative ones of a file, and names that the toolkit's packages do not have."""
+    """Find imports that fail, or of which the run has no copy.
+
+    They are imports of a file from the package around it, and names that the toolkit's packages do not have.
+    """
     for name, line in imports.items():
         package, _, inner = name.partition(".")
-        if not package and is_file(module):
-            problem = f"imports {name} from its package, but a file has none"
-            yield Problem(problem=problem, hint=_as_module(path), line=line)
+        top = _package_around(package, path) if is_file(module) and package not in OURS else None
+        if top is not None or (is_file(module) and not package):
+            problem = f"imports {name} from its package, of which the run of a file has no copy"
+            yield Problem(problem=problem, hint=_as_module(path, top), line=line)
         elif package in _OUR_PACKAGES and not _has(package, inner.partition(".")[0]):
             problem = f"imports {name}, but {package} is a package of slurm-toolkit"
             yield Problem(problem=problem, hint=f"give your {package} another name", line=line)
@@ -108,15 +113,29 @@ def _has(package: str, name: str) -> bool:
     return (CODE / package / name).is_dir() or (CODE / package / f"{name}.py").is_file()
 
 
-def _as_module(path: Path) -> str:
-    parts = [path.stem]
-    for folder in path.parents:
-        if not (folder / "__init__.py").is_file():
-            break
-        parts.insert(0, folder.name)
-    if len(parts) == 1:
+def _package_around(package: str, path: Path) -> Path | None:
+    """The folder of the package that a file is in and imports from; None if it imports another module.
+
+    package   its name in the import; empty for a relative one
+    """
+    packages = list(takewhile(lambda folder: (folder / "__init__.py").is_file(), path.parents))
+    if not package:
+        return packages[-1] if packages else None
+    named = [folder for folder in path.parents if folder.name == package]
+    is_beside = path.with_name(f"{package}.py").exists() or path.with_name(package).exists()
+    if not named or is_beside:
+        return None
+    if (spec := importlib.util.find_spec(package)) is None:
+        return packages[-1] if packages and packages[-1] in named else None
+    places = {Path(place).resolve() for place in spec.submodule_search_locations or ()}
+    return next((folder for folder in named if folder.resolve() in places), None)
+
+
+def _as_module(path: Path, package: Path | None) -> str:
+    if package is None:
         return "import it without the dot"
-    return f"name it as a module: task: {'.'.join(parts)}, with {folder} in PYTHONPATH, or installed"
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return f"name it as a module: task: {'.'.join(parts)}, with {package.parent} in PYTHONPATH, or installed"
 
 
 def root_of(module: str, path: Path) -> Path:

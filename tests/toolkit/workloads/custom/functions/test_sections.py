@@ -254,6 +254,18 @@ def test_a_folder_that_the_file_reads_beside_itself_is_named_in_a_warning(config
     assert "rows" in warning.problem
 
 
+def test_a_folder_that_the_file_reads_above_itself_is_named_in_a_warning(
+    config: Path, tmp_path: Path
+) -> None:
+    code = config.with_name("digits.py")
+    for name in ("rows", ".git"):
+        (tmp_path / name).mkdir()
+    code.write_text(f"{code.read_text()}\nROWS = Path(__file__).parents[1] / 'rows' / 'train.csv'\n")
+    experiment = load(config)
+    (warning,) = task_kinds()[experiment.task.kind].file_warnings(experiment)
+    assert "rows" in warning.problem
+
+
 def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:
     experiment = load(config)
     assert copy.deepcopy(experiment) == experiment

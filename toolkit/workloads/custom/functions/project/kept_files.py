@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -16,6 +16,10 @@ from toolkit.workloads.custom.functions.project.places import OURS, is_file
 _LARGEST_BYTES = 1 << 20
 #: Names of the folders that packages are installed into.
 _INSTALLED = ("site-packages", "dist-packages")
+#: The variable of a module with its own path.
+_FILE = frozenset({"__file__"})
+#: The folder of a project has one of these.
+_OF_PROJECTS = (".git", "pyproject.toml")
 
 
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
@@ -47,7 +51,7 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
 
 
 def not_kept(module: str, path: Path, root: Path) -> set[Path]:
-    """Find folders and large files that code with `__file__` names, and of which a run has no copy."""
+    """Find what code with `__file__` names, in `root` or above it, and of which a run has no copy."""
     if root.name in _INSTALLED:
         return set()
     kept = {*project_files(module, path, root)}
@@ -55,8 +59,8 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
     found: set[Path] = set()
     for file in kept:
         tree = _syntax_tree(file)
-        for folder in (each for each in file.parents if each.is_relative_to(root)):
-            found.update(_named_beside(folder, tree))
+        folders = [each for each in file.parents if each.is_relative_to(root)]
+        found.update(_named_above(folders, tree), *(_named_beside(folder, tree) for folder in folders))
     return found - with_copies
 
 
@@ -98,14 +102,50 @@ def _syntax_tree(file: Path) -> ast.Module:
 
 def _named_beside(folder: Path, tree: ast.Module) -> Iterator[Path]:
     """Yield what is in a folder under names that are texts of code with `__file__`, such as vocab.json."""
-    nodes = list(ast.walk(tree))
-    if not any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
+    if not _has_name(tree, _FILE):
         return
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    for text in sorted(texts):
+    for text in sorted(_texts(ast.walk(tree))):
         path = Path(text)
         if not path.is_absolute() and ".." not in path.parts and os.path.exists(folder / path):
             yield folder / path
+
+
+def _named_above(folders: Sequence[Path], tree: ast.Module) -> Iterator[Path]:
+    """Yield what is in the project above these folders, but in none of them, by texts joined to `__file__`.
+
+    folders   from that of the file to the root of its imports
+    """
+    if not _has_name(tree, _FILE):
+        return
+    around = [folders[-1], *folders[-1].parents]
+    is_top = [any((folder / name).exists() for name in _OF_PROJECTS) for folder in around]
+    above = around[1 : is_top.index(True) + 1] if True in is_top else []
+    for text in sorted(_joined_to_file(tree)):
+        path = Path(*(part for part in Path(text).parts if part != ".."))
+        if path.is_absolute() or not path.parts or any(os.path.exists(folder / path) for folder in folders):
+            continue
+        yield from (folder / path for folder in above if os.path.exists(folder / path))
+
+
+def _joined_to_file(tree: ast.Module) -> set[str]:
+    """Texts that are joined to `__file__`, or to a variable that is made from it: by `/` or in a call."""
+    names, texts = {*_FILE}, set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.BinOp | ast.Call) and _has_name(node, names):
+            parts = list(ast.iter_child_nodes(node))
+            texts |= _texts(parts)
+            names |= {
+                each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+            }
+    return texts
+
+
+def _has_name(tree: ast.AST, names: Set[str]) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree))
+
+
+def _texts(nodes: Iterable[ast.AST]) -> set[str]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -79,6 +79,33 @@ def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(pr
     assert not_kept("pack.inner.deep", deep, project) == {project / "pack/large.bin", project / "rows"}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CONF = Path(__file__).resolve().parents[3] / 'conf' / 'defaults.yaml'",
+        "CONF = os.path.join(os.path.dirname(__file__), '../../../conf/defaults.yaml')",
+        "ROOT: Path = Path(__file__).parents[3]\ndef f():\n    return ROOT.joinpath('conf', 'defaults.yaml')",
+    ],
+)
+@pytest.mark.parametrize("mark, is_found", [("pyproject.toml", True), (".git", True), ("", False)])
+def test_what_code_reads_above_its_package_is_found_within_the_project(
+    project: Path, line: str, mark: str, is_found: bool
+) -> None:
+    (project / "src").mkdir()
+    (project / "pack").rename(project / "src/pack")
+    for name in ("conf", "data", "words.txt"):
+        (project / name).mkdir()
+    (project / "conf/defaults.yaml").touch()
+    if mark:
+        (project / mark).touch()
+    deep = project / "src/pack/inner/deep.py"
+    deep.write_text(f"{line}\nWORDS = Path(__file__).parents[1] / 'words.txt'\nDATA = Path('data')")
+    found = {
+        path.relative_to(project).parts[0] for path in not_kept("pack.inner.deep", deep, project / "src")
+    }
+    assert found == ({"conf"} if is_found else set())
+
+
 def test_large_compiled_module_of_a_package_is_kept(project: Path) -> None:
     (project / "pack/large.bin").rename(project / "pack/fast.cpython-311-x86_64-linux-gnu.so")
     found = project_files("digits.py", project / "digits.py", project)

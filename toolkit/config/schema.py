@@ -7,11 +7,13 @@ of the run's identity.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.config.fields import option
 from toolkit.config.library_arguments import NO_SCHEDULES, OPTIMIZERS, OWN, SCHEDULES
+from toolkit.workload import Violation
 
 #: The allowed names of runs, which become names of folders and jobs.
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -286,6 +288,11 @@ class Experiment:
     def each_rank_needs_a_gpu(self) -> bool:
         """Whether each rank needs its own GPU on a machine that has GPUs."""
         return self.train.device != "cpu"
+
+    @property
+    def faults_of_several_ranks(self) -> Iterator[Violation]:
+        """Keys with which several ranks would not train together."""
+        return iter(())
 
     @property
     def policy(self) -> RunPolicy:

@@ -34,6 +34,7 @@ from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.violation_messages import raise_violations
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
@@ -63,11 +64,13 @@ def run(arguments: Namespace) -> int:
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
+        _check_several_ranks(world.size, experiment, arguments)
         _warn_about_changes(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
     # Nothing has to be saved yet, and waiting for other machines may take long.
     interrupt_on_request()
     machines = machines_here(arguments, experiment, os.environ)
+    _check_several_ranks(machines.layout.size, experiment, arguments)
     environ = rank_environ(machines, arguments, experiment)
     return _run_here(experiment, parent, arguments, machines, environ)
 
@@ -75,9 +78,8 @@ def run(arguments: Namespace) -> int:
 def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     """Return the experiment, from a file or an existing run, and the folder above its run's folder."""
     parent = experiment_dir()
-    path = Path(arguments.config)
-    if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
-        return load(path, arguments.overrides), parent
+    if _is_file(arguments.config):
+        return load(Path(arguments.config), arguments.overrides), parent
     found = find_run(arguments.config, parent)
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
@@ -85,6 +87,17 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
     return replace(experiment, resources=resources), found.path.parent
+
+
+def _is_file(config: str) -> bool:
+    path = Path(config)
+    return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
+
+
+def _check_several_ranks(size: int, experiment: Experiment, arguments: Namespace) -> None:
+    """Raise DataError if several ranks would not train together. A run that is named itself goes on."""
+    if size > 1 and _is_file(arguments.config):
+        raise_violations(experiment.faults_of_several_ranks, None)
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from slurm.commands.command_line import with_file
 from toolkit.config import check, load
 from toolkit.config.identity import identity
+from toolkit.errors import ConfigError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.words import experiment_of, params_json, words_of
 
@@ -196,3 +197,44 @@ def test_identity_depends_on_command_params_and_inputs_but_not_on_code(tmp_path:
     folder = {"kind": "command", "run": ["a"], "folder": str(tmp_path)}
     elsewhere = check({"name": "train", "task": folder, "code": [str(tmp_path / "a")]})
     assert identity(elsewhere) == first
+
+
+def several(words: str, resources: dict[str, Any], *, launch: str = "each", is_stored: bool = False) -> Any:
+    task = {"kind": "command", "run": words.split(), "launch": launch}
+    return check({"name": "train", "task": task, "resources": resources}, is_stored=is_stored)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "torchrun --nproc-per-node 2 train.py",
+        "torchrun --nnodes=1 --standalone train.py --nnodes 2",
+        "uv run accelerate launch train.py --num_processes 1",
+        "deepspeed train.py",
+    ],
+)
+@pytest.mark.parametrize(
+    "resources", [{"nodes": 2}, {"nodes": "1-2"}, {"tasks_per_node": 2}, {"world_size": 2}]
+)
+def test_launcher_on_each_of_several_ranks_is_refused(words: str, resources: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        several(words, resources)
+    (fault,) = raised.value.faults
+    assert (fault.key, "launch: node" in fault.hint) == ("task.launch", True)
+    assert several(words, {})
+    assert several(words, resources, launch="node")
+    assert several(words, resources, is_stored=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "python train.py",
+        "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint a:29400 train.py",
+        "torchrun --nnodes=1:2 train.py",
+        "accelerate launch --num_processes 1 train.py",
+        "accelerate launch --num-machines=2 train.py",
+    ],
+)
+def test_launcher_that_knows_of_the_other_ranks_is_accepted(words: str) -> None:
+    assert several(words, {"nodes": 2})

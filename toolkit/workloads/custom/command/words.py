@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -40,18 +41,20 @@ _LAUNCHERS = frozenset(
 _FLAG = re.compile(r"--|-q|--(no-sync|no-dev|locked|frozen|offline|isolated|live-stream|no-capture-output)")
 #: Programs that take the image of a container.
 _OF_CONTAINERS = frozenset({"apptainer", "singularity", "docker", "podman", "enroot"})
+_OF_OTHER_RANKS = re.compile(r"--(nnodes|num[_-]machines)[ =](?!1( |$))|--num[_-]processes[ =]1( |$)")
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
 
 def experiment_of(words: Sequence[str]) -> dict[str, Any]:
     """Return the experiment of a command, as in an experiment file: named after its script or program."""
-    task = {"kind": "command", "run": literal(list(words)), "launch": _launch(words)}
+    launch = "node" if launcher(words) else "each"
+    task = {"kind": "command", "run": literal(list(words)), "launch": launch}
     return {"name": _name(words), "task": task}
 
 
-def _launch(words: Sequence[str]) -> str:
-    """Return "node" if a launcher is the program, also after `uv run` and its like, else "each"."""
+def launcher(words: Sequence[str]) -> str:
+    """Return the launcher that is the program, also after `uv run` and its like; empty without one."""
     takes_image = False
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         name = PurePath(word).name
@@ -62,12 +65,18 @@ def _launch(words: Sequence[str]) -> str:
             # Behind another option it is the name of a package, an environment, an image or a strategy.
             is_program &= not takes_image and _FLAG.fullmatch(before) is not None
         if name in _LAUNCHERS and is_program:
-            return "node"
+            return name
         takes_image |= name in _OF_CONTAINERS
         # The words after a script or module are its arguments.
         if before == "-m" or _SCRIPT.fullmatch(word):
             break
-    return "each"
+    return ""
+
+
+def knows_of_other_ranks(words: Sequence[str]) -> bool:
+    """Whether options of a launcher name other hosts, or let it start its script in one process of a rank."""
+    own = takewhile(lambda word: _SCRIPT.fullmatch(word) is None, words)
+    return _OF_OTHER_RANKS.search(" ".join(own)) is not None
 
 
 def _may_be_program(word: str, after: str, *, takes_image: bool) -> bool:

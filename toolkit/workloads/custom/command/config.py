@@ -15,7 +15,7 @@ from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrSchedule
 from toolkit.config.secrets import RECORDED, exposed, masked, reference, texts
 from toolkit.config.serialize import to_plain
 from toolkit.workload import NoData, NoModel, Violation, rule
-from toolkit.workloads.custom.command.words import inside, knows_of_other_ranks, launcher
+from toolkit.workloads.custom.command.words import inside, launcher, trains_alone
 
 #: Serves as the batch size, which otherwise limits the number of ranks.
 _MOST_RANKS = 65_536
@@ -69,7 +69,8 @@ class CommandExperiment(Experiment):
     def faults_of_several_ranks(self) -> Iterator[Violation]:
         """A launcher on each rank: it starts processes that do not know of those of other ranks."""
         words = self.task.run
-        if self.task.launch == "each" and (name := launcher(words)) and not knows_of_other_ranks(words):
+        if self.task.launch == "each" and trains_alone(words):
+            name = launcher(words)
             problem = f"found each, but each {name} would train by itself, and all would write into one run"
             hint = "launch: node" + ("; torchrun for several hosts" if name.startswith("deepspeed") else "")
             yield Violation(key=("task", "launch"), problem=problem, hint=hint)

@@ -25,9 +25,10 @@ from toolkit.workload import (
     Violation,
 )
 from toolkit.workloads.custom.functions.made_sections import made_sections, optimizer_faults, schedule_faults
-from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
+from toolkit.workloads.custom.functions.project.kept_files import not_kept, own_package, project_files
 from toolkit.workloads.custom.functions.project.places import (
     PROJECT,
+    as_module,
     file_name,
     import_faults,
     is_file,
@@ -233,6 +234,9 @@ def files_not_kept(experiment: Any) -> Iterator[Violation]:
         problem = f"a run keeps no copy of {few(names, 5)}, which its code may read"
         hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
         yield Violation(key=_MODULE, problem=problem, hint=hint)
+    if is_file(task.module) and (package := own_package(path)) is not None:
+        problem = f"the run of a file keeps no copy of the package {package.name}, which it imports"
+        yield Violation(key=_MODULE, problem=problem, hint=as_module(path, package))
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from toolkit.workloads.custom.functions.project.places import OURS, is_file
+from toolkit.workloads.custom.functions.project.places import OURS, is_file, package_around
 
 #: A larger file in a package that is not code is data.
 _LARGEST_BYTES = 1 << 20
@@ -62,6 +62,11 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
         folders = [each for each in file.parents if each.is_relative_to(root)]
         found.update(_named_above(folders, tree), *(_named_beside(folder, tree) for folder in folders))
     return found - with_copies
+
+
+def own_package(path: Path) -> Path | None:
+    """The folder of the package that a task's file imports from, and of which a run has no copy."""
+    return package_around(path, sorted(_imported(_syntax_tree(path))))
 
 
 def _files_of(names: set[str], root: Path) -> Iterator[Path]:

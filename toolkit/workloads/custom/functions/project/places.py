@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
@@ -94,16 +94,14 @@ def _installed(module: str) -> Iterator[Path]:
 
 
 def import_faults(module: str, path: Path, imports: Mapping[str, int]) -> Iterator[Problem]:
-    """Find imports that fail, or of which the run has no copy.
-
-    They are imports of a file from the package around it, and names that the toolkit's packages do not have.
-    """
+    """Find imports that fail: relative ones of a file, and names that the toolkit's packages do not have."""
     for name, line in imports.items():
         package, _, inner = name.partition(".")
-        top = _package_around(package, path) if is_file(module) and package not in OURS else None
-        if top is not None or (is_file(module) and not package):
-            problem = f"imports {name} from its package, of which the run of a file has no copy"
-            yield Problem(problem=problem, hint=_as_module(path, top), line=line)
+        if not package and is_file(module):
+            problem = f"imports {name} from its package, but a file has none"
+            packages = _packages(path)
+            hint = as_module(path, packages[-1]) if packages else "import it without the dot"
+            yield Problem(problem=problem, hint=hint, line=line)
         elif package in _OUR_PACKAGES and not _has(package, inner.partition(".")[0]):
             problem = f"imports {name}, but {package} is a package of slurm-toolkit"
             yield Problem(problem=problem, hint=f"give your {package} another name", line=line)
@@ -113,27 +111,30 @@ def _has(package: str, name: str) -> bool:
     return (CODE / package / name).is_dir() or (CODE / package / f"{name}.py").is_file()
 
 
-def _package_around(package: str, path: Path) -> Path | None:
-    """The folder of the package that a file is in and imports from; None if it imports another module.
+def package_around(path: Path, names: Iterable[str]) -> Path | None:
+    """The folder of the package that a task's file is in and imports from; None if it imports others.
 
-    package   its name in the import; empty for a relative one
+    names   top-level names that the file imports
     """
-    packages = list(takewhile(lambda folder: (folder / "__init__.py").is_file(), path.parents))
-    if not package:
-        return packages[-1] if packages else None
-    named = [folder for folder in path.parents if folder.name == package]
-    is_beside = path.with_name(f"{package}.py").exists() or path.with_name(package).exists()
-    if not named or is_beside:
-        return None
-    if (spec := importlib.util.find_spec(package)) is None:
-        return packages[-1] if packages and packages[-1] in named else None
-    places = {Path(place).resolve() for place in spec.submodule_search_locations or ()}
-    return next((folder for folder in named if folder.resolve() in places), None)
+    packages = _packages(path)
+    for name in names:
+        is_beside = path.with_name(f"{name}.py").exists() or path.with_name(name).exists()
+        named = [] if is_beside or name in OURS else [each for each in path.parents if each.name == name]
+        spec = importlib.util.find_spec(name) if named else None
+        places = {Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()}
+        for folder in named:
+            if folder.resolve() in places or (spec is None and folder in packages[-1:]):
+                return folder
+    return None
 
 
-def _as_module(path: Path, package: Path | None) -> str:
-    if package is None:
-        return "import it without the dot"
+def _packages(path: Path) -> list[Path]:
+    """The folders of the packages around a file, from the innermost."""
+    return list(takewhile(lambda folder: (folder / "__init__.py").is_file(), path.parents))
+
+
+def as_module(path: Path, package: Path) -> str:
+    """What to write instead of a file in a package."""
     parts = path.relative_to(package.parent).with_suffix("").parts
     return f"name it as a module: task: {'.'.join(parts)}, with {package.parent} in PYTHONPATH, or installed"
 

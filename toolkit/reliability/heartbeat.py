@@ -56,7 +56,7 @@ def suspicion(rank: Heartbeat) -> int:
     """Sort key, the most suspect first: 0 if a rank does not wait, 1 if it may wait, 2 if it waits."""
     if rank.waits or rank.phase == Phase.COMMUNICATION:
         return 2
-    # DDP sums gradients in the backward pass, so a rank may wait there, too.
+    # Layers such as SyncBatchNorm sum in the backward pass, so a rank may wait there, too.
     return 1 if rank.phase == Phase.BACKWARD else 0
 
 

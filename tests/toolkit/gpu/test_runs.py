@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -77,6 +80,36 @@ def waits_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[
             waits = list(device.waits)
         group.barrier()
         return waits
+
+
+def phases_of_a_step(world: World, folder: Path, experiment: Experiment) -> list[tuple[str, str]]:
+    """The phases in which a rank reads its losses, and in which its backward pass ends."""
+    task = task_class(experiment)(experiment)
+    with pretended_gpu(), process_group.join(RunDir(folder), world, experiment.train) as group:
+        training = build_training(RunDir(folder), experiment, task, group, Display())
+        sync = StepSync(group.device, training.micro_batches, task.train_sums)
+        found: list[tuple[str, str]] = []
+
+        def noted(name: str, function: Callable[[], Any]) -> Any:
+            found.append((name, training.activity.phase.value))
+            return function()
+
+        with (
+            closing(training.reduction) as reduction,
+            patch.object(sync, "_numbers", partial(noted, "read", sync._numbers)),
+            patch.object(reduction, "finish", partial(noted, "finish", reduction.finish)),
+        ):
+            take_step(training, sync, plan_of(training, 0), 0, NeverStop())
+        group.barrier()
+        return found
+
+
+def test_rank_waits_for_its_own_device_in_backward_and_for_others_in_communication(tmp_path: Path) -> None:
+    """DDP lets the device wait for the other ranks before backward returns."""
+    experiment = tiny(tmp_path / "data", "train.device=auto", "train.reduction=fast")
+    task_class(experiment).prepare(experiment)
+    expected = [("read", "backward"), ("finish", "communication")]
+    assert in_ranks(2, phases_of_a_step, tmp_path / "run", experiment) == [expected] * 2
 
 
 @pytest.mark.parametrize("reduction", first_quick(["fast", "exact"]))

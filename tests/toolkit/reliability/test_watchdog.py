@@ -158,6 +158,17 @@ def test_rank_that_hangs_is_named_by_phase_with_its_stack(
         assert "stacks of all threads" in path.read_text()
 
 
+def test_rank_that_hangs_in_its_backward_pass_is_named_while_ddp_waits_for_it(
+    lab: Lab, experiment: Experiment
+) -> None:
+    """The other rank waits inside its own backward pass, where DDP sums what all ranks use."""
+    fast = replace(experiment, train=replace(experiment.train, reduction="fast"))
+    run = lab.start(fast)
+    run_ranks(2, train_rank, run.path, "hang at=backward step=5 rank=1")
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["phase"]) == ("hang", 1, "backward")
+
+
 def test_run_resumed_after_a_hang_equals_an_undisturbed_one(lab: Lab, experiment: Experiment) -> None:
     run = lab.start(experiment)
     run_ranks(2, train_rank, run.path, "hang at=data step=11 rank=1")

@@ -13,7 +13,7 @@ from torch import nn
 
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction.buckets import Buckets, Gradients
-from toolkit.distributed.reduction.protocol import T
+from toolkit.distributed.reduction.protocol import T, nothing
 from toolkit.errors import UserError
 
 #: Small enough that several buckets are summed during a backward pass, large enough for few messages.
@@ -49,6 +49,7 @@ class ExactReduction:
         _check_single_kind(self._parameters)
         self._stack: list[tuple[int, Gradients]] = []
         self._piggyback: Callable[[], np.ndarray] = lambda: np.zeros(0)
+        self._computed: Callable[[], None] = nothing
         self._buckets: Buckets | None = None
         if group.world.size > 1:
             for tensor in (*self._parameters, *model.buffers()):
@@ -58,8 +59,8 @@ class ExactReduction:
                 tensor.data.copy_(sent)
             self._buckets = Buckets(self._parameters, group, bucket_bytes, piggyback)
 
-    def start(self, piggyback: Callable[[], np.ndarray]) -> None:
-        self._piggyback = piggyback
+    def start(self, piggyback: Callable[[], np.ndarray], computed: Callable[[], None] = nothing) -> None:
+        self._piggyback, self._computed = piggyback, computed
         self._stack.clear()
         for parameter in self._parameters:
             parameter.grad = None
@@ -115,6 +116,7 @@ class ExactReduction:
 
     def finish(self) -> np.ndarray:
         piggyback = self._piggyback()
+        self._computed()
         return piggyback if self._buckets is None else self._buckets.finish(piggyback)
 
     def close(self) -> None:

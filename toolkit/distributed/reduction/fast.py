@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from toolkit.distributed.process_group import Group
-from toolkit.distributed.reduction.protocol import T
+from toolkit.distributed.reduction.protocol import T, nothing
 from toolkit.errors import UserError
 
 
@@ -23,8 +23,9 @@ class FastReduction:
     """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world size.
 
     On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
-    would cost one more context switch. On a GPU it is sent separately after the gradients, because knowing
-    it earlier would make the host wait for the device.
+    would cost one more context switch. On a GPU it is sent separately after the gradients. The host reads it
+    once the sum of the last bucket has begun: earlier, it would wait for the device in the middle of the
+    pass; later, for the other ranks too, because DDP's backward waits for a sum of the used parameters.
 
     module: called in place of the model if there is one process; by default the model itself.
     """
@@ -36,6 +37,8 @@ class FastReduction:
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._group = group
         self._piggyback: Callable[[], np.ndarray] = lambda: np.zeros(0)
+        self._computed: Callable[[], None] = nothing
+        self._rows = np.zeros(0)
         self._packed: _PackedBucket | None = None
         self._sums: list[dist.Work] = []
         self._size, self._summed = sum(each.numel() for each in self._parameters), 0
@@ -44,10 +47,12 @@ class FastReduction:
         self._ddp: DistributedDataParallel | None = None
         if group.world.size > 1:
             self._ddp = _ddp(_Computation(model), group)
-            self._ddp.register_comm_hook(None, lambda state, bucket: self._begin(bucket.buffer()))
+            self._ddp.register_comm_hook(
+                None, lambda state, bucket: self._begin(bucket.buffer(), last=bucket.is_last())
+            )
 
-    def start(self, piggyback: Callable[[], np.ndarray]) -> None:
-        self._piggyback = piggyback
+    def start(self, piggyback: Callable[[], np.ndarray], computed: Callable[[], None] = nothing) -> None:
+        self._piggyback, self._computed = piggyback, computed
         self._summed = 0
         self._model.zero_grad(set_to_none=True)
 
@@ -63,7 +68,7 @@ class FastReduction:
         with nullcontext() if last or self._ddp is None else self._ddp.no_sync():
             yield
 
-    def _begin(self, bucket: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+    def _begin(self, bucket: torch.Tensor, *, last: bool) -> torch.futures.Future[torch.Tensor]:
         """Start the sum of a bucket. DDP itself would compute the mean, one more pass over the gradients.
 
         DDP gets a finished future: it sets every `.grad` to a view of the bucket, and `finish` waits.
@@ -75,21 +80,30 @@ class FastReduction:
         work = dist.all_reduce(sent, async_op=True)
         assert work is not None
         self._sums.append(work)
+        if last:
+            self._end_passes()
         done: torch.futures.Future[torch.Tensor] = torch.futures.Future(
             devices=[bucket.device] if bucket.is_cuda else None
         )
         done.set_result(bucket)
         return done
 
+    def _end_passes(self) -> None:
+        if self._packed is None:
+            self._rows = self._piggyback()
+        self._computed()
+
     def finish(self) -> np.ndarray:
-        if self._ddp is not None and self._summed < self._size:
+        if self._ddp is None:
+            self._end_passes()
+        elif self._summed < self._size:
             # DDP waits for a gradient of every parameter that any output reaches, and reports nothing.
             raise UserError(
                 "Loss.count or Loss.sums has a gradient of parameters that Loss.total does not reach, so the "
                 "gradients were not summed over the processes: detach() them"
             )
         packed, self._packed = self._packed, None
-        gathered = packed.unpack if packed else self._group.begin_rows(self._piggyback())
+        gathered = packed.unpack if packed else self._group.begin_rows(self._rows)
         sums, self._sums = self._sums, []
         for each in sums:
             each.wait()

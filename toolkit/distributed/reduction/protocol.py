@@ -43,6 +43,10 @@ def is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 class Reduction(Protocol):
     """A way to sum one step's gradients.
 
@@ -55,12 +59,15 @@ class Reduction(Protocol):
     needs_backward: bool
     joins_parts: bool
 
-    def start(self, piggyback: Callable[[], np.ndarray]) -> None:
+    def start(self, piggyback: Callable[[], np.ndarray], computed: Callable[[], None] = nothing) -> None:
         """Begin a step: clear the gradients.
 
         piggyback  makes a few rows of float64, of the same shape on all ranks and zero in the rows of other
                    ranks: the control vector. It is sent with the gradients, which saves one wait for the
                    network. Called once, after the last forward pass of this process, as late as possible.
+                   If it reads results of the device, it waits for this process's device, not for other ranks.
+        computed   called once, when this process has computed its gradients: from then on, what it waits for
+                   is the other ranks
         """
 
     def compute(self, function: Callable[..., T], *inputs: Any) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,15 @@ def take_step(
     Raises TrainingDiverged if the loss is not finite, or the previous update made weights that are not.
     """
     activity, first_row = context.activity, context.passes[0][0]
-    is_async = context.group.device.type != "cpu"
 
     def own_rows() -> np.ndarray:
         """Called as late as possible, so that a stop request leads to a save after this step."""
-        rows = sync.local_rows(first_row, context.is_asked_to_stop(stop))
-        if is_async:
-            # Until now the host has waited for its own device, whose faults belong to the passes.
-            _end_passes(context)
-        return rows
+        return sync.local_rows(first_row, context.is_asked_to_stop(stop))
 
-    context.reduction.start(own_rows)
+    # The host waits for its own device before the passes end: its faults belong to them.
+    context.reduction.start(own_rows, partial(_end_passes, context))
     for numbers in context.passes:
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
-    if not is_async:
-        _end_passes(context)
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
         trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}

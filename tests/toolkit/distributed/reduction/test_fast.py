@@ -54,7 +54,10 @@ def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: A
 
 
 def collectives_of_a_step(group: process_group.Group) -> list[str]:
-    """What a step of two micro-batches asks the network for, and when it asks for what rides."""
+    """What a step of two micro-batches asks the network for, and when it asks for what rides.
+
+    `computed` comes before the end of backward, where DDP waits for the other ranks.
+    """
     events: list[str] = []
     all_reduce = dist.all_reduce
 
@@ -71,7 +74,7 @@ def collectives_of_a_step(group: process_group.Group) -> list[str]:
     model = nn.Linear(3, 1)
     fast = FastReduction(model, group)
     with closing(fast) as reduction, patch.object(dist, "all_reduce", noted):
-        reduction.start(piggyback)
+        reduction.start(piggyback, partial(events.append, "computed"))
         for number in range(2):
             with reduction.micro_batch(last=number == 1):
                 reduction.compute(nn.Module.__call__, torch.ones(2, 3)).sum().backward()
@@ -83,7 +86,7 @@ def collectives_of_a_step(group: process_group.Group) -> list[str]:
 
 def test_piggyback_is_sent_in_the_collective_of_the_gradients(tmp_path: Path) -> None:
     """Another collective would cost milliseconds where ranks share cores."""
-    expected = ["backward", "asked", f"sum of {4 + 4 * 8}", "backward"]
+    expected = ["backward", "asked", f"sum of {4 + 4 * 8}", "computed", "backward"]
     assert in_ranks(2, in_group, tmp_path, collectives_of_a_step) == [expected, expected]
 
 

@@ -6,7 +6,9 @@ import logging
 import math
 import os
 import shutil
+from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import nn
@@ -77,7 +79,15 @@ def compile_model(model: nn.Module, train: Train, group: Group) -> None:
     log.info("torch compiles the model at its first step, which takes a minute or more")
     # Dynamo would split the graph at DDP's buckets: less is fused, and some releases fail or recompile.
     torch._dynamo.config.optimize_ddp = False
-    model.compile(dynamic=True)
+    if model.forward.__module__.startswith("torch."):
+        # Dynamo compiles no function of torch, such as forward of nn.Sequential, unless another one calls it.
+        model._compiled_call_impl = torch.compile(_calling(model), dynamic=True)
+    else:
+        model.compile(dynamic=True)
+
+
+def _calling(model: nn.Module) -> Callable[..., Any]:
+    return lambda *args, **kwargs: model._call_impl(*args, **kwargs)
 
 
 def is_compiled(model: nn.Module) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
 
 from toolkit.config.schema import Train
+from toolkit.distributed.process_group import Group
+from toolkit.system.world import World
 from toolkit.training.assembly import choose_reduction
-from toolkit.training.assembly.choose_reduction import why_not_compiled
+from toolkit.training.assembly.choose_reduction import compile_model, is_compiled, why_not_compiled
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 MODEL = nn.Linear(1, 1)
@@ -59,3 +63,28 @@ def test_models_are_not_compiled_without_a_c_compiler(
     if found:
         (tmp_path / found).touch(mode=0o755)
     assert ("C compiler" in why_not_compiled(MODEL, Train(deterministic=False), CUDA)) != is_enough
+
+
+class Doubled(nn.Sequential):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = 2 * super().forward(inputs)
+        return found
+
+
+@pytest.mark.parametrize("kind", [nn.Sequential, Doubled])
+def test_a_compiled_model_is_one_graph_also_if_its_forward_is_of_torch(
+    monkeypatch: pytest.MonkeyPatch, kind: type[nn.Sequential]
+) -> None:
+    """Dynamo skips functions of torch, unless another one calls them."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    model, inputs = kind(nn.Linear(2, 3), nn.Tanh()), torch.ones(4, 2)
+    names, expected = [*model.state_dict()], model(inputs)
+    torch._dynamo.reset()
+    counters.clear()
+    with torch._dynamo.config.patch(optimize_ddp=True):
+        compile_model(model, Train(compile="on", deterministic=False), Group(World.single(), CPU))
+        assert torch.equal(model(inputs), expected)
+        assert torch.equal(model(inputs[:3]), expected[:3])
+    assert counters["stats"]["unique_graphs"] == 1
+    assert is_compiled(model)
+    assert [*model.state_dict()] == names

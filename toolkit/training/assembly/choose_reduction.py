@@ -91,8 +91,8 @@ def _calling(model: nn.Module) -> Callable[..., Any]:
 
 
 def is_compiled(model: nn.Module) -> bool:
-    """Whether torch compiles this model at its first call."""
-    return model._compiled_call_impl is not None
+    """Whether torch compiles this model, or modules of it, at its first call."""
+    return any(each._compiled_call_impl is not None for each in model.modules())
 
 
 def why_not_compiled(model: nn.Module, train: Train, device: torch.device) -> str:

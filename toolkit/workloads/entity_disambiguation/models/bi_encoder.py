@@ -57,6 +57,11 @@ class BiEncoder(nn.Module):
         """The encoder that reads the texts of entities."""
         return self.context if self.entity is None else self.entity
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the encoders: a graph of the whole model would hold for one number of chunks only."""
+        for encoder in self.encoders.values():
+            encoder.compile(*args, **kwargs)
+
     def forward(self, rows: torch.Tensor, batch: MentionBatch) -> torch.Tensor:
         """Scores [b, K] of the mentions in these rows [b] of the batch; -inf for padding."""
         batch = batch.take(rows)

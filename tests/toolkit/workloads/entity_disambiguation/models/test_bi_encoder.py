@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from torch.nn import functional
 
 from tests.toolkit.workloads.entity_disambiguation.models.mentions import batch_of, model_of, opened, scores
 from toolkit.errors import DataError
+from toolkit.training.assembly.choose_reduction import is_compiled
+from toolkit.workloads.entity_disambiguation.models import mention_batch
 
 PLAIN = ("model.hidden=null", "model.prior=false", "task.mask_mention=false", "model.dropout=0")
 
@@ -99,6 +102,28 @@ def test_too_many_layers_are_refused_with_the_option(folder: Path) -> None:
     task = opened(folder, "model.context_layers=3", "model.entity_layers=3")
     with pytest.raises(DataError, match=r"model.context_layers is 3, but the model in .* has 2 layers"):
         task.model()
+
+
+def test_a_compiled_model_is_compiled_once_for_any_number_of_chunks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mention_batch, "_CHUNK_TOKENS", 160)
+    task = opened(folder, *PLAIN)
+    batches = {len(batch.chunks): batch for batch in (batch_of(task, *range(size)) for size in range(2, 13))}
+    model, graphs = model_of(task), []
+    expected = {chunks: scores(model, batch) for chunks, batch in batches.items()}
+
+    def counted(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    model.compile(dynamic=True, backend=counted)
+    found = {chunks: scores(model, batch) for chunks, batch in batches.items()}
+    assert len(batches) >= 3
+    assert all(torch.equal(found[chunks], expected[chunks]) for chunks in batches)
+    assert 1 <= len(graphs) <= 2
+    assert is_compiled(model)
 
 
 def test_half_precision_gives_similar_probabilities(folder: Path) -> None:

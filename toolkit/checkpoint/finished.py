@@ -7,6 +7,7 @@ from typing import Any
 
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import read_json
+from toolkit.run.records.from_json import whole
 from toolkit.run.run_dir import RunDir
 
 
@@ -22,24 +23,32 @@ def finished_result(run: RunDir) -> dict[str, Any]:
         if not isinstance(result, dict | None):
             raise ValueError("expected a JSON object")
     except ValueError as error:
-        raise UserError(f"{run.result} is damaged: {error}. Restore it from a copy") from None
+        raise _damaged(run, str(error)) from None
     if result is None:
         raise unfinished(run)
     return result
 
 
+def _damaged(run: RunDir, problem: str) -> UserError:
+    return UserError(f"{run.result} is damaged: {problem}. Restore it from a copy")
+
+
 def best_step(run: RunDir) -> int:
     """The step of a finished run's best checkpoint, or of its last one if it found no best one.
 
-    Raises UserError if the run has not finished, or if its own program trains the model.
+    Raises UserError if the run has not finished, if its result is damaged, or if its own program trains the
+    model.
     """
-    step = (finished_result(run).get("best") or {}).get("step")
+    best = finished_result(run).get("best") or {}
+    step = best.get("step") if isinstance(best, dict) else best
     if step is None:
         raise UserError(
             f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
             "and can score it as well"
         )
-    return int(step)
+    if (found := whole(step)) is None:
+        raise _damaged(run, "its best step is not a number")
+    return found
 
 
 def best_checkpoint(run: RunDir) -> Path:

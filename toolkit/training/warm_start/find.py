@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.checkpoint.finished import best_step
 from toolkit.config.schema import Experiment
-from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.errors import DataError, UserError
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir, experiment_dir
 
 #: Runs that finish before the experiment begins: their experiments, by folder.
@@ -84,15 +84,17 @@ def find_weights(key: str, name: str, waits: bool = False) -> Weights:
 
 
 def _best_checkpoint(key: str, run: RunDir, waits: bool) -> Path:
-    result = read_json(run.result)
-    if result is None:
+    if not run.result.exists():
         if waits:
             return run.best
         raise DataError(
             f"{key}: {run.path} has not finished, so its best weights are not known: wait for it "
             "(a job does that with resources.dependency), or name one of its checkpoints"
         )
-    folder = run.checkpoint(int(result["best"]["step"]))
+    try:
+        folder = run.checkpoint(best_step(run))
+    except UserError as error:
+        raise DataError(f"{key}: {error}") from None
     if not folder.is_dir():
         raise DataError(f"{key}: {folder}, the best checkpoint of that run, is gone; name another run")
     return folder

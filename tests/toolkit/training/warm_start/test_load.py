@@ -110,6 +110,18 @@ def test_an_invalid_source_is_refused_before_the_run(
     check_inputs(from_it(lab, unfinished, "resources.dependency=afterok:1"))
 
 
+@pytest.mark.parametrize("result", ["{", "[]", '{"best": {"step": "x"}}', '{"best": ["x"]}', '{"best": {}}'])
+def test_a_finished_run_without_a_known_best_step_is_refused(
+    lab: Lab, source: RunDir, tmp_path: Path, result: str
+) -> None:
+    copy = RunDir(shutil.copytree(source.path, tmp_path / "source", symlinks=True))
+    copy.result.write_text(result)
+    is_own = result == '{"best": {}}'
+    why = "its own program trains the model" if is_own else "result.json is damaged"
+    with pytest.raises(DataError, match=rf"{KEY}: .*{why}"):
+        check_inputs(from_it(lab, copy))
+
+
 def test_another_source_changes_the_identity(lab: Lab, source: RunDir) -> None:
     one, other = from_it(lab, source), from_it(lab, source.checkpoints / "best")
     none = replace(one, train=replace(one.train, start_from_checkpoint=None))

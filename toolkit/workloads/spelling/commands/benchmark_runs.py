@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.finished import unfinished
+from toolkit.checkpoint.finished import best_step, unfinished
 from toolkit.command import Host
 from toolkit.errors import RunFailed, StkError, UserError
 from toolkit.exit_codes import ExitCode
@@ -43,9 +43,8 @@ class _Wanted:
 
     def facts(self) -> dict[str, Any]:
         """Everything that determines the predictions: checksums of weights and texts, the output format."""
-        step = int(read_json(self.run.result)["best"]["step"])
         return {
-            "weights": crc32(self.run.checkpoint(step) / MANIFEST),
+            "weights": crc32(self.run.checkpoint(best_step(self.run)) / MANIFEST),
             "texts": crc32(self.benchmark.corrupt),
             "form": self.form,
         }

@@ -14,6 +14,7 @@ from slurm.status.run_files import Folder, read_folder
 from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.files import read_end
+from toolkit.run.attempts.records import steps_done
 from toolkit.run.events import last_events
 from toolkit.run.records.from_json import whole
 from toolkit.run.records.headline import flat_metrics, main_metric
@@ -136,10 +137,10 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
     found = run_state(folder, job, now)
     document = folder.result or folder.progress
     metrics = flat_metrics(document)
-    step = whole(document.get("step")) or 0
+    last = folder.last_attempt
+    step = steps_done(document, None if folder.result else last) or 0
     total_steps = step if folder.result else whole(document.get("total_steps"))
     main, value = main_metric(document) or (None, None)
-    last = folder.last_attempt
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
     # The newest job has ended, and the run trains in a terminal since.

@@ -316,6 +316,18 @@ def test_a_live_run_shows_its_progress(fake: FakeSlurm, run: RunDir) -> None:
     assert row.metrics == {"loss": 0.7, "samples_per_s": 900.0}
 
 
+def test_a_run_shows_the_last_step_of_an_ended_attempt_that_wrote_no_progress(run: RunDir) -> None:
+    write_json(run.progress, PROGRESS)
+    started(run)
+    ended(run, why="not_finite", last_step=12)
+    row = state(run)
+    assert (row.step, row.total_steps, row.percent) == (12, 40, 30.0)
+    # The next attempt has failed before its first step.
+    started(run, 2)
+    ended(run, 2, why="exception", last_step=0)
+    assert state(run).step == 10
+
+
 def test_a_finished_run_shows_its_result(run: RunDir) -> None:
     write_json(run.progress, PROGRESS)
     write_json(run.result, RESULT)

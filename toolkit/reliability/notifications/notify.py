@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.config import load_submitted
 from toolkit.files import read_json, read_object
-from toolkit.run.attempts.records import read_attempts
+from toolkit.run.attempts.records import read_attempts, steps_done
 from toolkit.run.events import note_event, read_events
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
@@ -92,7 +92,7 @@ def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
     progress = result or read_object(run.progress)
     attempts = read_attempts(run)
     last = attempts[-1] if attempts else None
-    step = progress.get("step", last and last.last_step)
+    step = progress.get("step") if result else steps_done(progress, last)
     reason = str(clean(reason or _failure(run)))[:_LONGEST_REASON]
     facts = {
         "run_id": run.run_id,

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.files import read_json_lines, write_atomic
 from toolkit.run.failure.classes import FAILURE_CLASSES
-from toolkit.run.records.from_json import from_json
+from toolkit.run.records.from_json import from_json, whole
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 
@@ -96,6 +96,16 @@ def read_attempts(run: RunDir) -> list[AttemptRecord]:
 def attempt_records(lines: Iterable[Mapping[str, Any]]) -> list[AttemptRecord]:
     """The attempts that lines of attempts.jsonl describe, oldest first."""
     return [AttemptRecord.from_line(line) for line in _merged(lines)]
+
+
+def steps_done(progress: Mapping[str, Any], last: AttemptRecord | None) -> int | None:
+    """The steps of an unfinished run; None if unknown. A failing attempt writes no last progress.json.
+
+    progress   contents of progress.json
+    last       the newest attempt
+    """
+    steps = (whole(progress.get("step")), None if last is None else last.last_step)
+    return max((each for each in steps if each is not None), default=None)
 
 
 def _merged(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

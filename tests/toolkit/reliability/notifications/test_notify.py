@@ -51,8 +51,11 @@ def test_the_message_of_an_end_has_the_scores(run: RunDir) -> None:
 def test_the_message_of_a_failure_names_the_first_failing_rank(run: RunDir) -> None:
     facts = {"rank": 3, "host": "w2", "phase": "forward", "step": 7}
     write_json(run.failure, failure_record("n", "exception", "KeyError: 'x'\nmore of it", **facts))
+    write_json(run.progress, {"attempt": 1, "step": 4})
+    append_json_line(run.attempts, {"attempt": 1, "last_step": 6})
     message = sent(run, "failure")
-    assert message["text"] == f"{run.run_id} has failed: rank 3 on w2: KeyError: 'x'"
+    assert message["step"] == 6
+    assert message["text"] == f"{run.run_id} has failed at step 6: rank 3 on w2: KeyError: 'x'"
     assert (message["state"], message["reason"]) == ("failed", "rank 3 on w2: KeyError: 'x'")
 
 

@@ -8,6 +8,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -42,11 +43,12 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         return
     # Not the process id, because two hosts may use the same one.
     temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
-    if run.code.exists():
-        shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
-        restrict_writes(temporary)
-    else:
-        copy_or_nothing(temporary, experiment)
+    with _whole_or_nothing(temporary):
+        if run.code.exists():
+            shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
+            restrict_writes(temporary)
+        else:
+            copy_code(temporary, [experiment.task.kind], kept_files(experiment))
     try:
         if is_link:
             # If another process was first, this is a folder now, and unlink fails.
@@ -62,9 +64,16 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
 
 def copy_or_nothing(target: Path, experiment: Experiment) -> None:
     """Copy the code of an experiment into a new folder, or remove the folder and raise the error."""
-    try:
+    with _whole_or_nothing(target):
         copy_code(target, [experiment.task.kind], kept_files(experiment))
-    except (OSError, UserError):
+
+
+@contextmanager
+def _whole_or_nothing(target: Path) -> Iterator[None]:
+    """Remove a new folder that the block could not fill, also if it was interrupted."""
+    try:
+        yield
+    except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
 

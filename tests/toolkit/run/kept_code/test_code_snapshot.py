@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.toolkit.support.tiny import tiny
 from toolkit.registry import installed, task_kinds
+from toolkit.run.create_run import create_run, fill_run, run_of
+from toolkit.run.kept_code import code_snapshot
 from toolkit.run.kept_code.code_snapshot import copy_code
 
 ROOT = Path(__file__).parents[4]
@@ -46,3 +49,21 @@ def test_a_copy_of_a_copy_registers_the_same_workloads(tmp_path: Path, kind: str
 def test_a_copy_leaves_out_unused_workloads(tmp_path: Path) -> None:
     copy_code(tmp_path / "code", ())
     assert python(_TELL, tmp_path / "code").split() == []
+
+
+def test_an_interrupted_copy_of_shared_code_leaves_only_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = tiny(tmp_path)
+    run = run_of(experiment, tmp_path / "runs")
+    fill_run(run, experiment, shared_code=create_run(experiment, tmp_path / "shared").code)
+    before = sorted(run.path.iterdir())
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(code_snapshot, "link_or_copy", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        create_run(experiment, run.path.parent)
+    assert sorted(run.path.iterdir()) == before
+    assert run.code.is_symlink()

@@ -65,6 +65,28 @@ def test_only_processes_of_a_replaced_attempt_are_killed(
     assert killed == [1]
 
 
+@pytest.mark.parametrize("wrapper", [[], ["sh", "-c", '"$@"; true', "sh"]])
+def test_script_saves_and_writes_into_the_log_after_its_rank_was_killed(stk: Stk, wrapper: list[str]) -> None:
+    script(
+        "import os, signal, time, stk\n"
+        "run = stk.current_run()\n"
+        "os.kill(int(os.environ['STK_WATCHER']), signal.SIGKILL)\n"
+        "while not run.should_stop():\n"
+        "    time.sleep(0.01)\n"
+        "print('it saves', flush=True)\n"
+        "with run.checkpoint(7) as folder:\n"
+        "    (folder / 'state').touch()\n"
+        "run.leave()\n"
+    )
+    words = ("resources.max_crashes=0", "code=[train.py]", "--", *wrapper, sys.executable, "train.py")
+    assert stk("run", *words).returncode == 4
+    run = the_run()
+    assert run.checkpoint(7).exists()
+    (attempt,) = read_attempts(run)
+    assert attempt.why == "killed"
+    assert "it saves" in run.log(attempt.nonce, 0).read_text()
+
+
 def test_rank_of_a_replaced_attempt_does_not_finish_the_run(stk: Stk) -> None:
     """As one that was frozen until another attempt had begun."""
     script(

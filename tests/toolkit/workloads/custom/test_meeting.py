@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,18 @@ def test_rank_that_starts_late_begins_with_the_same_save_as_rank_0(tmp_path: Pat
     late = World(rank=1, size=2, local_rank=1, local_size=2, nonce="7.0.0")
     environ = meeting.environment(run, late, found(run, late), by_node=False, params="")
     assert environ["STK_LATEST_CHECKPOINT"] == str(run.checkpoints / "step_5")
+
+
+@pytest.mark.parametrize("is_of_rank", [True, False])
+def test_command_gets_only_the_launcher_of_its_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_of_rank: bool
+) -> None:
+    """That of another run, as through a job that a command has submitted, does not wait for it."""
+    monkeypatch.setenv("STK_LAUNCHER", str(os.getppid() if is_of_rank else os.getpid()))
+    run, world = RunDir(tmp_path), World.single()
+    meeting.publish(run, world, 1)
+    environ = meeting.environment(run, world, found(run, world), by_node=False, params="")
+    assert ("STK_LAUNCHER" in environ) == is_of_rank
 
 
 def test_torchrun_grants_its_processes_as_much_time_as_stk(

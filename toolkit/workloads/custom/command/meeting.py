@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from toolkit.distributed.secure.addresses import known_addresses, own_addresses
 from toolkit.errors import RendezvousError
 from toolkit.files import read_json, write_json
+from toolkit.reliability.stop import LAUNCHER_VARIABLE
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.recorded import newest_save
@@ -76,7 +77,16 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
+<<<<<<< HEAD
     environ = {name: value for name, value in os.environ.items() if name not in _OF_RANKS} | {
+=======
+    environ = dict(os.environ)
+    environ.pop("STK_RENDEZVOUS", None)
+    if environ.get(LAUNCHER_VARIABLE) != str(os.getppid()):
+        # Of another run, within which this one was started.
+        environ.pop(LAUNCHER_VARIABLE, None)
+    environ |= {
+>>>>>>> 3fbc8098 (Let a script save whose process of stk was killed)
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(size),

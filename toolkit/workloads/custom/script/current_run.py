@@ -66,7 +66,7 @@ class CurrentRun:
 
         `stk` does this at the start, and without `stk` the first `should_stop` does it.
         """
-        self._signals.install(self._place.watcher)
+        self._signals.install(self._place)
 
     @told_if_misused
     def latest_checkpoint(self) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -15,8 +16,10 @@ from typing import Any
 
 from toolkit.exit_codes import ExitCode
 from toolkit.reliability.stop import stop_signals
+from toolkit.run.fence import is_fenced
 from toolkit.workloads.custom.script.children import Protection
 from toolkit.workloads.custom.script.misuse import misuse
+from toolkit.workloads.custom.script.place import Place
 from toolkit.workloads.custom.script.ranks import group, largest
 
 #: Seconds between two agreements of the ranks.
@@ -34,14 +37,11 @@ class Signals:
         self._before: dict[int, Any] = {}
         self._parent = os.getppid()
         self._owner = os.getpid()
-        self._watcher: int | None = None
+        self._place: Place | None = None
         self._children: Protection | None = None
 
-    def install(self, watcher: int | None) -> None:
-        """Catch signals from now on; also call the previous handlers. Does nothing outside the main thread.
-
-        watcher  the process of `stk` that watches this one; None without `stk`
-        """
+    def install(self, place: Place) -> None:
+        """Catch signals from now on, and call the previous handlers; does nothing outside the main thread."""
         if self._before or threading.current_thread() is not threading.main_thread():
             return
         if _is_child_that_imports():
@@ -49,8 +49,8 @@ class Signals:
             # in this way catches signals from its first `should_stop` on. The early warning is not for it.
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             return
-        self._watcher = watcher
-        numbers = stop_signals() if watcher is None else (signal.SIGTERM, signal.SIGUSR2)
+        self._place = place
+        numbers = stop_signals() if place.watcher is None else (signal.SIGTERM, signal.SIGUSR2)
         for number in numbers:
             self._before[number] = signal.signal(number, self._handle)
         self._children = Protection(self._before)
@@ -65,9 +65,11 @@ class Signals:
         return True
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._is_abandoned():
-            # The run may already have been restarted.
-            os._exit(128 + number)
+        if (place := self._place) is not None and place.watcher is not None:
+            if self._is_abandoned(place):
+                # The run may already have been restarted.
+                os._exit(128 + number)
+            _mend_output(place.run.log(place.nonce, 0))
         if number == signal.SIGINT and self.came:
             if hasattr(sys, "ps1"):
                 # Only the cell ends: a session has more than the training. SIGTERM still counts.
@@ -79,14 +81,33 @@ class Signals:
         if callable(before) and before is not signal.default_int_handler:
             before(number, frame)
 
-    def _is_abandoned(self) -> bool:
-        """Whether the process of `stk` that watched this one is dead. A wrapper between them may end."""
-        if self._watcher is None or os.getpid() != self._owner or os.getppid() == self._parent:
+    def _is_abandoned(self, place: Place) -> bool:
+        """Whether the process of `stk` that watched this one is dead, and no launcher waits for a save.
+
+        A wrapper between them may end.
+        """
+        if os.getpid() != self._owner or os.getppid() == self._parent:
             return False
-        return self._watcher == self._parent or not _exists(self._watcher)
+        if place.watcher != self._parent and _exists(place.watcher):
+            return False
+        return not _exists(place.launcher) or is_fenced(place.run, place.nonce)
 
 
-def _exists(process: int) -> bool:
+def _mend_output(log: Path) -> None:
+    """Write output into a log from now on if the process that copied it there is dead."""
+    outputs = select.poll()
+    for number in (1, 2):
+        outputs.register(number, 0)
+    for number, event in outputs.poll(0):
+        # Otherwise the script has closed it.
+        if event & select.POLLERR:
+            with suppress(OSError), log.open("ab", buffering=0) as file:
+                os.dup2(file.fileno(), number)
+
+
+def _exists(process: int | None) -> bool:
+    if process is None:
+        return False
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, 0)
         return True

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from toolkit.files import write_json
+from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.script import stopping
 from toolkit.workloads.custom.script.stopping import Agreement, Signals
 
@@ -127,13 +129,19 @@ def dead_process() -> int:
     return process.pid
 
 
-@pytest.mark.parametrize("watcher", ["alive", "dead"])
-def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(tmp_path: Path, watcher: str) -> None:
+@pytest.mark.parametrize("alive", [("watcher",), ("launcher",), ("launcher", "next attempt"), ()])
+def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(
+    tmp_path: Path, alive: tuple[str, ...]
+) -> None:
     places = {
         "STK_RUN_DIR": str(tmp_path),
         "STK_STOP_FILE": str(tmp_path / "stop"),
-        "STK_WATCHER": str(os.getpid() if watcher == "alive" else dead_process()),
+        "STK_NONCE": "first",
+        "STK_WATCHER": str(os.getpid() if "watcher" in alive else dead_process()),
+        "STK_LAUNCHER": str(os.getpid() if "launcher" in alive else dead_process()),
     }
+    if "next attempt" in alive:
+        write_json(RunDir(tmp_path).fence, {"nonce": "second", "earlier": ["first"]})
     wrapper = subprocess.Popen(
         ["sh", "-c", '"$0" -c "$1" < /dev/null & read line', sys.executable, ORPHAN],
         env=os.environ | places,
@@ -144,7 +152,7 @@ def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(tmp_path: Pat
     assert wrapper.stdout is not None
     assert wrapper.stdout.readline() == "ready\n"
     output, _ = wrapper.communicate()
-    assert output == ("asked True\n" if watcher == "alive" else "")
+    assert output == ("asked True\n" if len(alive) == 1 else "")
 
 
 class Training:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.toolkit.support.killed_worker import error_of_killed_worker
 from toolkit.errors import CheckpointError
+from toolkit.run.failure.classes import FAILURE_CLASSES, Policy
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.script import ranks
@@ -86,6 +87,37 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
     found = record(_TRACE + end)
     assert found["class"] == kind
     assert shown in found["message"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OSError: [Errno {0}] {1}: '/data/a'",
+        "urllib.error.URLError: <urlopen error [Errno {0}] {1}>",
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='a', port=80): Max retries exceeded "
+        "(Caused by NewConnectionError('Failed to establish a new connection: [Errno {0}] {1}'))",
+        "toolkit.errors.CheckpointError: run.checkpoint(3) failed: {1}",
+    ],
+)
+@pytest.mark.parametrize(
+    "number, may_pass",
+    [
+        (errno.EIO, True),
+        (errno.ESTALE, True),
+        (errno.ETIMEDOUT, True),
+        (errno.EHOSTUNREACH, True),
+        (errno.ENETUNREACH, True),
+        (errno.ENETDOWN, True),
+        (errno.EROFS, False),
+        (errno.ECONNREFUSED, False),
+        (errno.EACCES, False),
+    ],
+)
+def test_error_of_a_disk_or_network_that_may_pass_starts_a_command_again(
+    error: str, number: int, may_pass: bool
+) -> None:
+    kind = record(f"{_TRACE}{error.format(number, os.strerror(number))}\n")["class"]
+    assert FAILURE_CLASSES[kind].policy is (Policy.RETRY if may_pass else Policy.STOP)
 
 
 @pytest.mark.parametrize(

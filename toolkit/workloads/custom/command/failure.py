@@ -37,14 +37,12 @@ _PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
-#: The errno of an OSError, at the beginning of its message.
-_ERRNO = re.compile(r"[\w.]+: \[Errno (\d+)\] ")
-#: Errors of a disk or network after which a new attempt is made, and lack of memory. A refused connection and
-#: a read-only file system do not pass by themselves.
-_CLASSES_BY_ERRNO = {
-    **dict.fromkeys((errno.ESTALE, errno.EIO, errno.EREMOTEIO, errno.ETIMEDOUT), IO),
-    errno.ENOMEM: OUT_OF_MEMORY,
-}
+#: The errno of an OSError, also within the message of a library's own exception.
+_ERRNO = re.compile(r"\[Errno (\d+)\] ")
+#: Errors of a disk or network after which a new attempt is made. A full disk, a refused connection and a
+#: read-only file system do not pass by themselves.
+_PASSING = IO_ERRORS - NO_ROOM - {errno.ECONNREFUSED, errno.EROFS}
+_CLASSES_BY_ERRNO = {**dict.fromkeys(_PASSING, IO), errno.ENOMEM: OUT_OF_MEMORY}
 #: In the error of torch's store about its port, which `stk` chooses. A port of the program's own stays taken.
 _STORE = "server socket"
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.
@@ -151,14 +149,13 @@ def _class_of(package: str, name: str, message: str) -> str:
         return by_words[0]
     if _STORE in line and any(word in line for word in PORT_WORDS):
         return ADDRESS_IN_USE
-    by_errno = _CLASSES_BY_ERRNO.get(int(found[1])) if (found := _ERRNO.match(line)) else None
+    by_errno = _CLASSES_BY_ERRNO.get(int(found[1])) if (found := _ERRNO.search(line)) else None
     return by_errno or _CLASSES.get(name, "exception")
 
 
 def _class_of_checkpoint(line: str) -> str:
     """The failure class of a CheckpointError of the toolkit."""
-    # The next attempt would find a full disk, too.
-    if not any(os.strerror(each) in line for each in IO_ERRORS - NO_ROOM):
+    if not any(os.strerror(each) in line for each in _PASSING):
         return "checkpoint"
     return PEER_LOST if _ELSEWHERE in line else IO
 

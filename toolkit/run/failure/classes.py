@@ -110,7 +110,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         policy=Policy.RETRY, advice=f"Another process uses the port; a new attempt takes another. {_RESUME}"
     ),
     IO: FailureClass(
-        policy=Policy.RETRY, advice="Check the named file system and its free space, then resume the run."
+        policy=Policy.RETRY,
+        advice="Check the file system and its free space, or the network, then resume the run.",
     ),
     # -- of the user
     OOM_KILLED: FailureClass(

@@ -132,6 +132,19 @@ def _refuse_two_values(arguments: argparse.Namespace) -> None:
     for key, (_, value) in last_values(arguments.resource_overrides).items():
         text, other = typed.get(key, ("", value))
         # The value of a reference is not known yet.
-        if str(value) != str(other) and "${" not in f"{text} {value}":
+        if _meaning(key, value) != _meaning(key, other) and "${" not in f"{text} {value}":
             option = f"--{key[1].replace('_', '-')}"
-            raise UserError(f"{option} and {text} set the same key: leave one of them out")
+            raise UserError(f"{option} and {text} set the same key to two values: leave one of them out")
+
+
+def _meaning(key: Sequence[str], value: object) -> object:
+    """A value in a form in which equal amounts are equal: 1:00:00 and 60, or 1G and 1024."""
+    from slurm.client.quantities import parse_mb, parse_minutes
+    from slurm.config.amount_rules import MEMORY
+
+    text = str(value)
+    parse = parse_minutes if key[-1] == "time" else parse_mb if key[-1] in MEMORY else str
+    try:
+        return parse(text)
+    except UserError:
+        return text

@@ -33,10 +33,21 @@ def test_comma_in_an_option_does_not_make_a_sweep(user: User) -> None:
     assert len(json.loads(shown.out)["runs"]) == 2
 
 
-@pytest.mark.parametrize("key", ["resources.nodes=3", "resources.nodes=1,3"])
-def test_an_option_and_a_key_with_another_value_are_refused(user: User, key: str) -> None:
-    for words in ([key, "--nodes", "2"], ["--nodes", "2", key]):
-        assert f"--nodes and {key}" in user.refused("sweep", user.config, *words, "--dry-run")
+@pytest.mark.parametrize(
+    "option, value, key",
+    [
+        ("--nodes", "2", "resources.nodes=3"),
+        ("--nodes", "2", "resources.nodes=1,3"),
+        ("--time", "1:00:00", "resources.time=61"),
+        ("--time", "1:00:00", "resources.time=long"),
+        ("--mem", "1G", "resources.mem=1000"),
+    ],
+)
+def test_an_option_and_a_key_with_another_value_are_refused(
+    user: User, option: str, value: str, key: str
+) -> None:
+    for words in ([key, option, value], [option, value, key]):
+        assert f"{option} and {key}" in user.refused("sweep", user.config, *words, "--dry-run")
 
 
 def test_an_option_and_a_key_may_have_the_same_value(user: User) -> None:
@@ -53,6 +64,9 @@ def test_an_option_and_a_key_may_have_the_same_value(user: User) -> None:
         ["--nodes", "2", "resources.nodes=${resources.tasks_per_node}", "resources.tasks_per_node=2"],
         ["--nodes", "2", "--mem", "4G", "resources.mem='4G'"],
         ["--nodes", "2", "--time", "60", "resources.time=60"],
+        ["--nodes", "2", "--time", "1:00:00", "resources.time=60"],
+        ["--nodes", "2", "--mem", "1G", "resources.mem=1024"],
+        ["--nodes", "2", "--mem-per-cpu", "2048", "resources.mem_per_cpu=2g"],
         ["--nodes", "2", "--comment", "${name}", "resources.comment=movies"],
         ["--nodes", "2", "--exclusive", "resources.exclusive=True"],
     ],

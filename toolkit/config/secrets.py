@@ -20,13 +20,19 @@ _ANYWHERE = r"PASSW(OR)?D|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK"
 _ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))(_ID|_?\d+)?$"
 #: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
-_SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|(^|_)({_SERVICES})\w*(URL|URI)(_?\d+)?$")
+_ADDRESS = rf"(^|_)(({_SERVICES})\w*(URL|URI)|DSN)(_?\d+)?$"
+_SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|{_ADDRESS}")
 #: A value that is no name, word, path, file name or address: at least 12 characters, with letters and digits.
 _UNMISTAKABLE = re.compile(
     r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?!\w+://|\$\{)(?!\S*(:\d+(/\S*)?|\.\w{1,11})$)[^\s/~.<\[]\S{11,}"
 )
 #: A key of a data set or of a cache, whose value is no secret.
-_OF_DATA = re.compile(r"(?!.*(API|ACCESS|SECRET|PRIVATE)).*KEYS?", re.IGNORECASE)
+_OF_DATA = re.compile(r"(?!.*(API|ACCESS|SECRET|PRIVATE)).*KEYS?")
+#: The variable of an address, and signs of a password in it; without them the address is no secret.
+_OF_ADDRESS, _WITH_PASSWORD = re.compile(rf"(?!.*({_ANYWHERE})).*{_ADDRESS}"), re.compile("[@:;=]")
+#: The variable of an account, and a value that is its name; other values are as random as its secret.
+_OF_ACCOUNT = re.compile(rf"(?!.*({_ANYWHERE})).*ACCESS_KEY(_ID)?(_?\d+)?")
+_WORDS = re.compile(r"[a-z]+\d{0,4}([-_]([a-z]+\d{0,4}|\d{1,4}))+")
 #: Minimum length of a value that is searched for in texts.
 _SHORTEST = 6
 #: Why a secret is refused.
@@ -131,8 +137,16 @@ def exposed(environ: Mapping[str, str] = os.environ) -> dict[str, re.Pattern[str
     return {
         name: re.compile(rf"(?<![\w.-])(?<![^/]/){re.escape(value)}(?![\w/-]|\.\w|:\d)")
         for name, value in environ.items()
-        if _UNMISTAKABLE.fullmatch(value) and is_secret(name) and not _OF_DATA.fullmatch(name)
+        if _UNMISTAKABLE.fullmatch(value) and is_secret(name) and not _is_name(value, name.upper())
     }
+
+
+def _is_name(value: str, variable: str) -> bool:
+    """Whether a value names data, a host or an account, in a variable for that."""
+    if _OF_ADDRESS.fullmatch(variable):
+        return _WITH_PASSWORD.search(value) is None
+    is_account = _OF_ACCOUNT.fullmatch(variable) is not None and _WORDS.fullmatch(value) is not None
+    return is_account or _OF_DATA.fullmatch(variable) is not None
 
 
 def masked(text: str) -> str:

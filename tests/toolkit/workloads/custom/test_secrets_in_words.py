@@ -98,3 +98,43 @@ def test_a_name_word_path_or_address_is_not_taken_for_the_value_of_a_secret(
 def test_key_of_data_is_not_taken_for_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATASET_KEY", "imagenet-1k-2012")
     assert command("--dataset", "imagenet-1k-2012").task.run[-1] == "imagenet-1k-2012"
+
+
+@pytest.mark.parametrize(
+    "variable, value",
+    [
+        ("REDIS_URL", "gpu-login-node1"),
+        ("REDIS_URL", "redis-7d9f8b6c5-x2x4z"),
+        ("REDIS_URL", "Login_Node1,Login_Node2"),
+        ("DB_URL", "bert-base-uncased2"),
+        ("REPORT_DSN", "warehouse-north-1"),
+        ("MINIO_ACCESS_KEY", "research-team1"),
+        ("AWS_ACCESS_KEY_ID", "research_team_2024"),
+    ],
+)
+def test_the_name_of_a_host_or_an_account_is_no_secret(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert command("--group", value).task.run[-1] == value
+
+
+@pytest.mark.parametrize(
+    "variable, value",
+    [
+        ("HF_TOKEN", "hf_abcdefghijklmnopqrstuvwxyz12345678"),
+        ("GITHUB_TOKEN", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
+        ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "my-own-secret-1"),
+        ("MINIO_ACCESS_KEY", "1f0c9a7be2d84c55"),
+        ("MINIO_ACCESS_KEY", "550e8400-e29b-41d4-a716-446655440000"),
+        ("MINIO_ACCESS_KEY", "dGhpcy1pcy1zZWNyZXQ5"),
+        ("DB_PASSWORD", "correct-horse-battery-staple9"),
+        ("SERVICE_API_KEY", "token-abc-123456"),
+        ("REDIS_URL", "me:hush-12345678@redis-host"),
+        ("DATABASE_URL", "host=db1;password=hush12345678"),
+    ],
+)
+def test_a_token_or_password_is_found(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    assert variable in fault("--group", value).problem

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 import time
@@ -66,10 +67,11 @@ class Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if (place := self._place) is not None and place.watcher is not None:
-            if self._is_abandoned(place):
+            is_dead = self._is_dead(place.watcher)
+            if is_dead and not _waits(place):
                 # The run may already have been restarted.
                 os._exit(128 + number)
-            _mend_output(place.run.log(place.nonce, 0))
+            _mend_output(place.run.log(place.nonce, 0), is_dead)
         if number == signal.SIGINT and self.came:
             if hasattr(sys, "ps1"):
                 # Only the cell ends: a session has more than the training. SIGTERM still counts.
@@ -81,35 +83,46 @@ class Signals:
         if callable(before) and before is not signal.default_int_handler:
             before(number, frame)
 
-    def _is_abandoned(self, place: Place) -> bool:
-        """Whether the process of `stk` that watched this one is dead, and no launcher waits for a save.
-
-        A wrapper between them may end.
-        """
-        if os.getpid() != self._owner or os.getppid() == self._parent:
+    def _is_dead(self, watcher: int) -> bool:
+        """Whether the process of `stk` that watched this one is dead. A wrapper between them may end."""
+        if os.getpid() != self._owner:
             return False
-        if place.watcher != self._parent and _exists(place.watcher):
-            return False
-        return not _exists(place.launcher) or is_fenced(place.run, place.nonce)
+        has_new_parent = os.getppid() != self._parent
+        if watcher == self._parent:
+            # Until its last thread has ended, it remains the parent.
+            return has_new_parent or not _lives(watcher)
+        return has_new_parent and not _lives(watcher)
 
 
-def _mend_output(log: Path) -> None:
-    """Write output into a log from now on if the process that copied it there is dead."""
-    outputs = select.poll()
+def _waits(place: Place) -> bool:
+    """Whether the launcher of the ranks lets this attempt save before it starts the next one."""
+    return place.launcher is not None and _lives(place.launcher) and not is_fenced(place.run, place.nonce)
+
+
+def _mend_output(log: Path, is_dead: bool) -> None:
+    """Write output into a log from now on if the process that copied it there is dead.
+
+    is_dead  whether that is known; its end of the pipe may still be open for a moment
+    """
     for number in (1, 2):
-        outputs.register(number, 0)
-    for number, event in outputs.poll(0):
-        # Otherwise the script has closed it.
-        if event & select.POLLERR:
-            with suppress(OSError), log.open("ab", buffering=0) as file:
-                os.dup2(file.fileno(), number)
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(number).st_mode) and (is_dead or _has_no_reader(number)):
+                with log.open("ab", buffering=0) as file:
+                    os.dup2(file.fileno(), number)
 
 
-def _exists(process: int | None) -> bool:
-    if process is None:
-        return False
+def _has_no_reader(pipe: int) -> bool:
+    outputs = select.poll()
+    outputs.register(pipe, 0)
+    return any(event & select.POLLERR for _, event in outputs.poll(0))
+
+
+def _lives(process: int) -> bool:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, 0)
+        with suppress(OSError):
+            # One that has ended is listed until its parent notices that.
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         return True
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -123,22 +123,25 @@ def test_training_in_a_session_is_asked_once_by_each_interrupt(
     assert executed(code, tmp_path, alone) == printed
 
 
-def dead_process() -> int:
-    process = subprocess.Popen(["true"])
-    process.wait()
-    return process.pid
+@pytest.fixture
+def dead() -> Iterator[int]:
+    """A process that has ended and is still listed."""
+    process = os.posix_spawnp("true", ["true"], os.environ)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    yield process
+    os.waitpid(process, 0)
 
 
 @pytest.mark.parametrize("alive", [("watcher",), ("launcher",), ("launcher", "next attempt"), ()])
 def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(
-    tmp_path: Path, alive: tuple[str, ...]
+    tmp_path: Path, dead: int, alive: tuple[str, ...]
 ) -> None:
     places = {
         "STK_RUN_DIR": str(tmp_path),
         "STK_STOP_FILE": str(tmp_path / "stop"),
         "STK_NONCE": "first",
-        "STK_WATCHER": str(os.getpid() if "watcher" in alive else dead_process()),
-        "STK_LAUNCHER": str(os.getpid() if "launcher" in alive else dead_process()),
+        "STK_WATCHER": str(os.getpid() if "watcher" in alive else dead),
+        "STK_LAUNCHER": str(os.getpid() if "launcher" in alive else dead),
     }
     if "next attempt" in alive:
         write_json(RunDir(tmp_path).fence, {"nonce": "second", "earlier": ["first"]})

@@ -26,8 +26,8 @@ _SCRUBBED_NAMES = frozenset(
     | {"GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE"}
     | {"STK_RENDEZVOUS", "STK_LAUNCHER"}
     # What a command of a run gets: another run that it starts must not take itself for that one.
-    | {"STK_RUN_DIR", "STK_NONCE", "STK_WATCHER", "STK_ATTEMPT", "STK_CHECKPOINT_DIR"}
-    | {"STK_LATEST_CHECKPOINT", "STK_STOP_FILE", "STK_PARAMS"}
+    | {"STK_RUN_DIR", "STK_NONCE", "STK_WATCHER", "STK_RESTARTER", "STK_ATTEMPT"}
+    | {"STK_CHECKPOINT_DIR", "STK_LATEST_CHECKPOINT", "STK_STOP_FILE", "STK_PARAMS"}
 )
 
 #: Numbers of special steps that are not from `srun`: pending, batch, extern, interactive (the shell of salloc

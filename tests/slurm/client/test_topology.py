@@ -221,8 +221,8 @@ def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) 
         *("SLURMD_NODENAME", "SRUN_CPUS_PER_TASK", "SBATCH_PARTITION", "SALLOC_ACCOUNT", "PMI_RANK"),
         *("PMIX_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"),
         *("MASTER_ADDR", "STK_RENDEZVOUS", "STK_LAUNCHER"),
-        *("STK_RUN_DIR", "STK_NONCE", "STK_WATCHER", "STK_ATTEMPT", "STK_CHECKPOINT_DIR"),
-        *("STK_LATEST_CHECKPOINT", "STK_STOP_FILE", "STK_PARAMS"),
+        *("STK_RUN_DIR", "STK_NONCE", "STK_WATCHER", "STK_RESTARTER", "STK_ATTEMPT"),
+        *("STK_CHECKPOINT_DIR", "STK_LATEST_CHECKPOINT", "STK_STOP_FILE", "STK_PARAMS"),
     ],
 )
 def test_variables_of_a_launcher_are_scrubbed(name: str) -> None:

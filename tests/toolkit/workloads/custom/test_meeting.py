@@ -51,7 +51,7 @@ def test_rank_that_starts_late_begins_with_the_same_save_as_rank_0(tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_of_rank", [True, False])
-def test_command_gets_only_the_launcher_of_its_rank(
+def test_command_is_told_only_of_the_launcher_of_its_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_of_rank: bool
 ) -> None:
     """That of another run, as through a job that a command has submitted, does not wait for it."""
@@ -59,7 +59,8 @@ def test_command_gets_only_the_launcher_of_its_rank(
     run, world = RunDir(tmp_path), World.single()
     meeting.publish(run, world, 1)
     environ = meeting.environment(run, world, found(run, world), by_node=False, params="")
-    assert ("STK_LAUNCHER" in environ) == is_of_rank
+    assert environ["STK_RESTARTER"] == (str(os.getppid()) if is_of_rank else "")
+    assert "STK_LAUNCHER" not in environ
 
 
 def test_torchrun_grants_its_processes_as_much_time_as_stk(

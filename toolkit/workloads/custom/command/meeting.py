@@ -19,7 +19,7 @@ from toolkit.workloads.custom.command.stopping import KILL_AFTER_S
 
 _POLL_S = 0.1
 #: Variables between the toolkit's launcher and its ranks.
-_OF_RANKS = ("STK_RENDEZVOUS", "STK_LAUNCHER")
+_OF_RANKS = ("STK_RENDEZVOUS", LAUNCHER_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +77,8 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
-<<<<<<< HEAD
+    launcher = os.environ.get(LAUNCHER_VARIABLE)
     environ = {name: value for name, value in os.environ.items() if name not in _OF_RANKS} | {
-=======
-    environ = dict(os.environ)
-    environ.pop("STK_RENDEZVOUS", None)
-    if environ.get(LAUNCHER_VARIABLE) != str(os.getppid()):
-        # Of another run, within which this one was started.
-        environ.pop(LAUNCHER_VARIABLE, None)
-    environ |= {
->>>>>>> 3fbc8098 (Let a script save whose process of stk was killed)
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
         "WORLD_SIZE": str(size),
@@ -99,6 +91,8 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
         "STK_ATTEMPT": str(place.attempt),
         "STK_NONCE": world.nonce,
         "STK_WATCHER": str(os.getpid()),
+        # Not the one of another run, within which this one was started.
+        "STK_RESTARTER": launcher if launcher == str(os.getppid()) else "",
         "STK_CHECKPOINT_DIR": str(run.checkpoints),
         "STK_LATEST_CHECKPOINT": str(run.checkpoints / place.latest) if place.latest else "",
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),

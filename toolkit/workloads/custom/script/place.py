@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import UserError
-from toolkit.reliability.stop import LAUNCHER_VARIABLE
 from toolkit.run.run_dir import RunDir, experiment_dir
 
 #: Subfolder of the experiments folder for scripts that were started without `stk`.
@@ -30,7 +29,7 @@ class Place:
     restart    how often torchrun has started the processes again within this attempt
     stop_file  exists once the script is asked to leave; None in a stand-in
     watcher    the process of `stk` that watches the script; None in a stand-in
-    launcher   the process of `stk` that waits for a save if the watcher is killed; None if none does
+    restarter  the process of `stk` that waits for a save if the watcher is killed; None if none does
     """
 
     run: RunDir
@@ -41,7 +40,7 @@ class Place:
     restart: int = 0
     stop_file: Path | None = None
     watcher: int | None = None
-    launcher: int | None = None
+    restarter: int | None = None
 
     @property
     def is_main(self) -> bool:
@@ -83,7 +82,7 @@ def find_place(environ: Mapping[str, str] = os.environ) -> Place:
         restart=_whole(environ, "TORCHELASTIC_RESTART_COUNT", 0),
         stop_file=Path(environ["STK_STOP_FILE"]),
         watcher=_whole(environ, "STK_WATCHER", os.getppid()),
-        launcher=_whole(environ, LAUNCHER_VARIABLE, 0) or None,
+        restarter=_whole(environ, "STK_RESTARTER", 0) or None,
     )
 
 

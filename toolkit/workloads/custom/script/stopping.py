@@ -95,8 +95,8 @@ class Signals:
 
 
 def _waits(place: Place) -> bool:
-    """Whether the launcher of the ranks lets this attempt save before it starts the next one."""
-    return place.launcher is not None and _lives(place.launcher) and not is_fenced(place.run, place.nonce)
+    """Whether a process of `stk` lets this attempt save before it starts the next one."""
+    return place.restarter is not None and _lives(place.restarter) and not is_fenced(place.run, place.nonce)
 
 
 def _mend_output(log: Path, is_dead: bool) -> None:

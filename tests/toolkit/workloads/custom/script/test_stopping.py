@@ -132,7 +132,7 @@ def dead() -> Iterator[int]:
     os.waitpid(process, 0)
 
 
-@pytest.mark.parametrize("alive", [("watcher",), ("launcher",), ("launcher", "next attempt"), ()])
+@pytest.mark.parametrize("alive", [("watcher",), ("restarter",), ("restarter", "next attempt"), ()])
 def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(
     tmp_path: Path, dead: int, alive: tuple[str, ...]
 ) -> None:
@@ -141,7 +141,7 @@ def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(
         "STK_STOP_FILE": str(tmp_path / "stop"),
         "STK_NONCE": "first",
         "STK_WATCHER": str(os.getpid() if "watcher" in alive else dead),
-        "STK_LAUNCHER": str(os.getpid() if "launcher" in alive else dead),
+        "STK_RESTARTER": str(os.getpid() if "restarter" in alive else dead),
     }
     if "next attempt" in alive:
         write_json(RunDir(tmp_path).fence, {"nonce": "second", "earlier": ["first"]})

@@ -96,7 +96,6 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
         "urllib.error.URLError: <urlopen error [Errno {0}] {1}>",
         "requests.exceptions.ConnectionError: HTTPConnectionPool(host='a', port=80): Max retries exceeded "
         "(Caused by NewConnectionError('Failed to establish a new connection: [Errno {0}] {1}'))",
-        "toolkit.errors.CheckpointError: run.checkpoint(3) failed: {1}",
     ],
 )
 @pytest.mark.parametrize(
@@ -118,6 +117,12 @@ def test_error_of_a_disk_or_network_that_may_pass_starts_a_command_again(
 ) -> None:
     kind = record(f"{_TRACE}{error.format(number, os.strerror(number))}\n")["class"]
     assert FAILURE_CLASSES[kind].policy is (Policy.RETRY if may_pass else Policy.STOP)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EROFS])
+def test_checkpoint_that_a_host_cannot_write_starts_a_command_again(number: int) -> None:
+    error = f"toolkit.errors.CheckpointError: run.checkpoint(3) failed: {os.strerror(number)}"
+    assert FAILURE_CLASSES[record(f"{_TRACE}{error}\n")["class"]].policy is Policy.RETRY
 
 
 @pytest.mark.parametrize(

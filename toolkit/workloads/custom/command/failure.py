@@ -155,7 +155,8 @@ def _class_of(package: str, name: str, message: str) -> str:
 
 def _class_of_checkpoint(line: str) -> str:
     """The failure class of a CheckpointError of the toolkit."""
-    if not any(os.strerror(each) in line for each in _PASSING):
+    # The run's folder could be written before: a read-only file system concerns this host.
+    if not any(os.strerror(each) in line for each in IO_ERRORS - NO_ROOM):
         return "checkpoint"
     return PEER_LOST if _ELSEWHERE in line else IO
 

@@ -379,7 +379,7 @@ _Drawn = tuple[torch.Tensor, torch.Tensor | None, Any, tuple[Any, ...]]
 
 
 def _drawn() -> _Drawn:
-    cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
     return torch.get_rng_state(), cuda, np.random.get_state(legacy=True), random.getstate()
 
 

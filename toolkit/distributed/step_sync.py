@@ -67,10 +67,15 @@ class StepSync:
         self._shape = sync_shape(rows, train_sums)
         self._train_sums = train_sums
         self._done: list[tuple[int, Loss]] = []
+        self._read: list[list[float]] = []
 
     def add(self, row: int, loss: Loss) -> None:
         """Add the loss of one micro-batch; does not wait for the device."""
         self._done.append((row, loss))
+
+    def read(self) -> None:
+        """Wait for this process's device, and read the losses from it."""
+        self._read = self._numbers() if self._done else []
 
     def local_rows(self, first_row: int, stop: bool) -> np.ndarray:
         """Return the rows of this process for the sum over the ranks; clear the collected losses.
@@ -78,8 +83,9 @@ class StepSync:
         first_row  a row of this process, which also carries its stop flag
         """
         rows = np.zeros(self._shape)
-        if self._done:
-            self._fill(rows)
+        if len(self._read) < len(self._done):
+            self.read()
+        self._fill(rows)
         rows[first_row, _Column.STOP] = stop
         return rows
 
@@ -96,10 +102,11 @@ class StepSync:
         )
 
     def _fill(self, rows: np.ndarray) -> None:
-        for (row, loss), (total, count, *sums) in zip(self._done, self._numbers(), strict=True):
+        for (row, loss), (total, count, *sums) in zip(self._done, self._read, strict=True):
             rows[row, : _Column.STOP] = total, count, loss.tokens
             rows[row, _FIRST_SUM:] = sums
         self._done.clear()
+        self._read.clear()
 
     def _numbers(self) -> list[list[float]]:
         """The total, the count and the sums of each loss."""

@@ -115,8 +115,8 @@ class ExactReduction:
             parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
 
     def finish(self) -> np.ndarray:
-        piggyback = self._piggyback()
         self._computed()
+        piggyback = self._piggyback()
         return piggyback if self._buckets is None else self._buckets.finish(piggyback)
 
     def close(self) -> None:

@@ -23,9 +23,10 @@ class FastReduction:
     """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world size.
 
     On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
-    would cost one more context switch. On a GPU it is sent separately after the gradients. The host reads it
-    once the sum of the last bucket has begun: earlier, it would wait for the device in the middle of the
-    pass; later, for the other ranks too, because DDP's backward waits for a sum of the used parameters.
+    would cost one more context switch. On a GPU it is sent separately after the gradients. Its numbers are
+    read there once the sum of the last bucket has begun: earlier, the host would wait for the device in the
+    middle of the pass; later, for the other ranks too, because DDP's backward waits for a sum of the used
+    parameters.
 
     module: called in place of the model if there is one process; by default the model itself.
     """
@@ -38,7 +39,6 @@ class FastReduction:
         self._group = group
         self._piggyback: Callable[[], np.ndarray] = lambda: np.zeros(0)
         self._computed: Callable[[], None] = nothing
-        self._rows = np.zeros(0)
         self._packed: _PackedBucket | None = None
         self._sums: list[dist.Work] = []
         self._size, self._summed = sum(each.numel() for each in self._parameters), 0
@@ -81,21 +81,16 @@ class FastReduction:
         assert work is not None
         self._sums.append(work)
         if last:
-            self._end_passes()
+            self._computed()
         done: torch.futures.Future[torch.Tensor] = torch.futures.Future(
             devices=[bucket.device] if bucket.is_cuda else None
         )
         done.set_result(bucket)
         return done
 
-    def _end_passes(self) -> None:
-        if self._packed is None:
-            self._rows = self._piggyback()
-        self._computed()
-
     def finish(self) -> np.ndarray:
         if self._ddp is None:
-            self._end_passes()
+            self._computed()
         elif self._summed < self._size:
             # DDP waits for a gradient of every parameter that any output reaches, and reports nothing.
             raise UserError(
@@ -103,7 +98,7 @@ class FastReduction:
                 "gradients were not summed over the processes: detach() them"
             )
         packed, self._packed = self._packed, None
-        gathered = packed.unpack if packed else self._group.begin_rows(self._rows)
+        gathered = packed.unpack if packed else self._group.begin_rows(self._piggyback())
         sums, self._sums = self._sums, []
         for each in sums:
             each.wait()

@@ -64,10 +64,10 @@ class Reduction(Protocol):
 
         piggyback  makes a few rows of float64, of the same shape on all ranks and zero in the rows of other
                    ranks: the control vector. It is sent with the gradients, which saves one wait for the
-                   network. Called once, after the last forward pass of this process, as late as possible.
-                   If it reads results of the device, it waits for this process's device, not for other ranks.
-        computed   called once, when this process has computed its gradients: from then on, what it waits for
-                   is the other ranks
+                   network. Called once, after the last forward pass of this process, as late as possible
+        computed   called once, when the last gradients of this process are being computed by its device, and
+                   the host may wait for it: whatever the host waits for after this call is the other ranks.
+                   On a GPU it is called before `piggyback`
         """
 
     def compute(self, function: Callable[..., T], *inputs: Any) -> T:

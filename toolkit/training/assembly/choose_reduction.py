@@ -79,11 +79,17 @@ def compile_model(model: nn.Module, train: Train, group: Group) -> None:
     log.info("torch compiles the model at its first step, which takes a minute or more")
     # Dynamo would split the graph at DDP's buckets: less is fused, and some releases fail or recompile.
     torch._dynamo.config.optimize_ddp = False
-    if model.forward.__module__.startswith("torch."):
+    # A model of torch.fx has no module's name there. Of a model that its user compiles, the settings count.
+    is_of_torch = (getattr(model.forward, "__module__", None) or "").startswith("torch.")
+    if is_of_torch and not any(map(_is_compiled_by_user, model.modules())):
         # Dynamo compiles no function of torch, such as forward of nn.Sequential, unless another one calls it.
         model._compiled_call_impl = torch.compile(_calling(model), dynamic=True)
     else:
         model.compile(dynamic=True)
+
+
+def _is_compiled_by_user(module: nn.Module) -> bool:
+    return module._compiled_call_impl is not None or isinstance(module, torch._dynamo.OptimizedModule)
 
 
 def _calling(model: nn.Module) -> Callable[..., Any]:

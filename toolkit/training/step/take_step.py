@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,13 @@ def take_step(
         """Called as late as possible, so that a stop request leads to a save after this step."""
         return sync.local_rows(first_row, context.is_asked_to_stop(stop))
 
-    # The host waits for its own device before the passes end: its faults belong to them.
-    context.reduction.start(own_rows, partial(_end_passes, context))
+    def end_passes() -> None:
+        # The host waits for its own device before the passes end: its faults belong to them.
+        sync.read()
+        activity.batch = None
+        context.enter(Phase.COMMUNICATION)
+
+    context.reduction.start(own_rows, end_passes)
     for numbers in context.passes:
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
     totals = sync.combine(context.reduction.finish())
@@ -54,11 +58,6 @@ def take_step(
     context.enter(Phase.OPTIMIZER)
     update(context, totals.count)
     return totals
-
-
-def _end_passes(context: TrainContext) -> None:
-    context.activity.batch = None
-    context.enter(Phase.COMMUNICATION)
 
 
 def _pass(

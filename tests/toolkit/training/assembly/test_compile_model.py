@@ -88,3 +88,22 @@ def test_a_compiled_model_is_one_graph_also_if_its_forward_is_of_torch(
     assert counters["stats"]["unique_graphs"] == 1
     assert is_compiled(model)
     assert [*model.state_dict()] == names
+
+
+def test_a_compiled_model_of_torch_keeps_the_settings_of_its_user() -> None:
+    graphs: list[torch.fx.GraphModule] = []
+
+    def counted(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        graphs.append(graph)
+        return graph
+
+    model = torch.compile(nn.Sequential(nn.Linear(2, 3)), backend=counted)
+    compile_model(model, Train(compile="on", deterministic=False), Group(World.single(), CPU))
+    model(torch.ones(4, 2))
+    assert graphs
+
+
+def test_a_model_of_torch_fx_is_compiled() -> None:
+    model = torch.fx.symbolic_trace(nn.Linear(2, 3))
+    compile_model(model, Train(compile="on", deterministic=False), Group(World.single(), CPU))
+    assert is_compiled(model)

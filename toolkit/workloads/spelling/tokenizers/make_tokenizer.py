@@ -9,12 +9,14 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from toolkit.files import write_atomic
-from toolkit.workloads.spelling.data.texts.words import PIECE
 
 PADDING, UNKNOWN, BEGIN, END = SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 
 #: The 95 characters of the character tokenizer; with the special tokens it has 99 tokens.
 CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
+
+#: The pieces of a word, as in data/texts/words.py.
+_PIECE = r"\w\S+\w|\w+|[^\w\s]+"
 
 
 def train_bpe(
@@ -66,7 +68,7 @@ def byte_values() -> Tokenizer:
 def words(known: Sequence[str]) -> Tokenizer:
     """Make the tokenizer of known words, cut like `pieces_of`; all others are unknown."""
     tokenizer = _of_words(known)
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE.pattern), "removed", invert=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(_PIECE), "removed", invert=True)
     return tokenizer
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from toolkit.errors import DataError
 
 #: From a letter or digit to a letter or digit, or a run of punctuation: `("don't!` is `("`, `don't`, `!`.
-PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
+_PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
 
 
 class Piece(NamedTuple):
@@ -29,7 +29,7 @@ def normalised(text: str) -> str:
 
 def pieces_of(text: str) -> list[Piece]:
     """Split a text or a word into its pieces. Together, they have all characters except white space."""
-    return [Piece(match.group(), match.span()) for match in PIECE.finditer(text)]
+    return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
 
 
 def word_labels(text: str, target: str) -> list[int]:

@@ -210,13 +210,9 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
                 # The previous holder of the lock may have removed the folder after a refusal.
                 create_run(experiment, parent)
             yield run
-        except (StkError, OSError, KeyboardInterrupt) as error:
+        except (StkError, OSError) as error:
             # Another command may train the run, without this lock, or have submitted it.
-            signs = [run.submissions, run.intent, run.alive]
-            if isinstance(error, KeyboardInterrupt):
-                # This command may have started a launcher.
-                signs.append(run.job)
-            if is_new and not any(each.exists() for each in signs):
+            if is_new and not any(each.exists() for each in (run.submissions, run.intent, run.alive)):
                 take_back(run, old, afterwards)
             if isinstance(error, OSError):
                 may_have_job = run.intent.exists() or len(submissions(run)) > known
@@ -251,7 +247,7 @@ def begin_anew(experiment: Experiment, parent: Path) -> Path:
         old = archive_run(run)
     try:
         create_run(experiment, parent)
-    except (StkError, OSError, KeyboardInterrupt):
+    except (StkError, OSError):
         if not run.path.exists():
             old.rename(run.path)
         raise

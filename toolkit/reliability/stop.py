@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
@@ -42,30 +42,6 @@ class Stop(Protocol):
 
 class StoppedEarly(Exception):
     """A rank was asked to stop before this part of the work was done. Raised by all ranks together."""
-
-
-#: What `leave_if_stopped` calls.
-_leave: Callable[[], None] | None = None
-
-
-@contextmanager
-def leaves_by(leave: Callable[[], None]) -> Iterator[None]:
-    """Make `leave_if_stopped` call this in the block; it raises StoppedEarly on all ranks or on none."""
-    global _leave
-    _leave = leave
-    try:
-        yield
-    finally:
-        _leave = None
-
-
-def leave_if_stopped() -> None:
-    """Leave the opening of a task between two parts that take long. Collective.
-
-    Raises StoppedEarly if a rank is asked to stop; does nothing outside of an attempt.
-    """
-    if _leave is not None:
-        _leave()
 
 
 class NeverStop:

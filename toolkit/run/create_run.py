@@ -59,17 +59,12 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             write(run.config, to_yaml(experiment))
         keep_code(run, experiment, shared_code)
         return is_made_here
-    except (OSError, UserError, KeyboardInterrupt) as error:
-        if is_made_here and not (isinstance(error, KeyboardInterrupt) and _is_joined(run)):
+    except (OSError, UserError) as error:
+        if is_made_here:
             shutil.rmtree(run.path, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise cannot_write(run, error) from error
-        raise
-
-
-def _is_joined(run: RunDir) -> bool:
-    """Whether another process has found the unfinished folder, and continues with it."""
-    return run.lock.exists() or run.code.exists() or any(run.path.glob(".code.*.tmp"))
+        if isinstance(error, UserError):
+            raise
+        raise cannot_write(run, error) from error
 
 
 def _make_folder(path: Path) -> bool:

@@ -159,30 +159,10 @@ def _run_here(
         return _show_result(target, arguments.json)
     # Before a folder is made or set aside.
     refuse_colon(target.path)
-    old, is_new = None, False
-    try:
-        if machines.node == 0:
-            old = _check_or_archive(target, experiment, arguments)
-        is_new = old is not None
-        if len(machines.layout.counts) > 1:
-            return _run_together(experiment, target, arguments, machines, environ)
-        is_new = fill_run(target, experiment) or is_new
-        _announce(target, experiment, arguments, machines)
-        code = _launch(target, environ, arguments, Nodes(machines))
-    except KeyboardInterrupt:
-        has_begun = bool(read_attempts(target))
-        # Another command that has found the folder may have taken the lock of submissions.
-        if is_new and not has_begun and not target.lock.exists():
-            take_away(target, old)
-        print("interrupted" if has_begun else "interrupted before the run began", file=sys.stderr)
-        raise
-    if code == ExitCode.WRONG_INPUT and is_new:
-        take_away(target, old)
-    return code
-
-
-def _announce(target: RunDir, experiment: Experiment, arguments: Namespace, machines: Machines) -> None:
-    """Print where and how the run trains."""
+    old = _check_or_archive(target, experiment, arguments) if machines.node == 0 else None
+    if len(machines.layout.counts) > 1:
+        return _run_together(experiment, target, arguments, machines, environ)
+    is_new = fill_run(target, experiment) or old is not None
     procs = machines.count
     resources = experiment.resources
     why = told_fewer(procs, resources) if arguments.procs is None and arguments.gpus is None else ""
@@ -192,6 +172,10 @@ def _announce(target: RunDir, experiment: Experiment, arguments: Namespace, mach
         print("This machine trains alone; `stk submit` uses all hosts of resources.", file=sys.stderr)
     if not is_forced_local(os.environ) and (idle := told_idle(os.environ)):
         warn([idle])
+    code = _launch(target, environ, arguments, Nodes(machines))
+    if code == ExitCode.WRONG_INPUT and is_new:
+        take_away(target, old)
+    return code
 
 
 def take_away(target: RunDir, old: Path | None = None) -> None:

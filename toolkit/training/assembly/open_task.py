@@ -6,7 +6,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.sources.file_digests import hand_over
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.shared_folder import check_same_data
-from toolkit.reliability.stop import Stop, StoppedEarly, children_end_by_sigterm, leaves_by
+from toolkit.reliability.stop import Stop, StoppedEarly, children_end_by_sigterm
 from toolkit.task import Task, task_class
 from toolkit.workload import Progress
 
@@ -38,7 +38,7 @@ def open_task(experiment: Experiment, group: Group, progress: Progress, stop: St
             raise StoppedEarly
 
     first = group.main_first if group.shares_folder else group.nodes_first
-    with children_end_by_sigterm(), leaves_by(leave_if_asked):
+    with children_end_by_sigterm():
         first(prepare)
         leave_if_asked()
         hand_over(group.gather)

@@ -25,7 +25,6 @@ from toolkit.config.serialize import to_plain
 from toolkit.data.prepared.build_once import held
 from toolkit.data.ragged import Lists
 from toolkit.errors import UserError
-from toolkit.reliability.stop import leave_if_stopped
 from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.task import Evaluation, Loss, Ragged, Score
@@ -108,7 +107,6 @@ class FunctionsTask:
         seed_everything(self._experiment.seed)
         lengths = self._code.find("lengths")
         for name in _SPLITS:
-            leave_if_stopped()
             # The same seed for each split, so that the parts of a random split do not overlap.
             seed_everything(self._experiment.seed)
             dataset = self._code.call("data", self._experiment.data.values(), name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from toolkit.config.composition.begun import NoEntry, filled
+from toolkit.config.composition.begun import Begun, NoEntry, filled
 from toolkit.config.library_arguments import OWN
 from toolkit.workload import Violation
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, fits
@@ -27,7 +27,7 @@ def made_sections(functions: Functions, tree: Mapping[str, Any]) -> dict[str, An
         for name, value in _written(tree).items():
             # An index that the list does not have is a fault of `optimizer_faults`.
             with suppress(NoEntry):
-                values[name] = filled(value, values.get(name), (_OPTIMIZER, name))
+                values[name] = _with_default(name, value, values.get(name))
         of_section = {name: value for name, value in values.items() if name in SECTION_KEYS}
         arguments = {name: value for name, value in values.items() if name not in SECTION_KEYS}
         found[_OPTIMIZER] = {"kind": OWN, **of_section, "arguments": arguments}
@@ -50,11 +50,11 @@ def optimizer_faults(functions: Functions, tree: Mapping[str, Any]) -> Iterator[
             yield Violation(key=(_OPTIMIZER, name), problem=problem, hint=hint)
             continue
         try:
-            value = filled(value, known[name].default, (_OPTIMIZER, name))
+            value = _with_default(name, value, known[name].default)
         except NoEntry as error:
             yield Violation(key=error.key, problem=str(error))
             continue
-        if not fits(known[name].hint, value):
+        if not isinstance(value, Begun) and not fits(known[name].hint, value):
             expected = getattr(known[name].hint, "__name__", str(known[name].hint))
             yield Violation(key=(_OPTIMIZER, name), problem=f"found {value!r}, expected {expected}")
     for name, parameter in known.items():
@@ -82,6 +82,15 @@ def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) ->
     elif kind == OWN and not functions.has(function):
         problem = f"found {kind}, but {functions.path.name} has no function {function}"
         yield Violation(key=(section, "kind"), problem=problem)
+
+
+def _with_default(name: str, value: Any, default: Any) -> Any:
+    """Return a value with the other entries of its default. Raises NoEntry.
+
+    A key of the section for which the function has no list stays a Begun: the section has its default.
+    """
+    is_of_section = name in SECTION_KEYS and not isinstance(default, list | tuple)
+    return value if is_of_section else filled(value, default, (_OPTIMIZER, name))
 
 
 def _written(tree: Mapping[str, Any]) -> dict[str, Any]:

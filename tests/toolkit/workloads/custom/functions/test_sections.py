@@ -352,6 +352,31 @@ def test_override_of_an_entry_keeps_the_other_momenta_of_an_own_optimizer(config
 
 
 @pytest.mark.parametrize(
+    "name, entry, expected",
+    [
+        ("betas", "0=0.8", (0.8, 0.999)),
+        ("betas", "1=0.9", (0.9, 0.9)),
+        ("no_decay", "0=x", ("x", "norm")),
+        ("no_decay", "1=x", ("bias", "x")),
+        ("no_decay", "3=x", None),
+    ],
+)
+@pytest.mark.parametrize("declared", ["*, {}", "{}=None", "{}: {} = None"])
+def test_override_of_an_entry_keeps_those_of_the_section_if_an_own_optimizer_has_no_list(
+    config: Path, declared: str, name: str, entry: str, expected: tuple[Any, ...] | None
+) -> None:
+    parameter = declared.format(name, "list[float]" if name == "betas" else "list[str]")
+    (config.parent / "digits.py").write_text(
+        f"{DIGITS}\ndef optimizer(model, lr=0.1, {parameter}):\n    pass\n"
+    )
+    if expected is None:
+        (fault,) = faults(config, f"optimizer.{name}.{entry}")
+        assert "from 0 to 2" in fault
+        return
+    assert getattr(load(config, [f"optimizer.{name}.{entry}"]).optimizer, name) == expected
+
+
+@pytest.mark.parametrize(
     "written, overrides, expected",
     [
         ({}, ["a=5"], {"a": 5, "b": [2, 3]}),

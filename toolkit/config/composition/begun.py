@@ -59,6 +59,6 @@ def filled(value: Any, default: Any, key: Key) -> Any:
     inner = {name: filled(inner, known.get(name), (*key, str(name))) for name, inner in value.items()}
     if is_begun and isinstance(default, list | tuple):
         return with_entries(default, inner, key)
-    if is_begun and not known and all(str(index) in inner for index in range(len(inner))):
+    if is_begun and not isinstance(default, dict) and all(str(index) in inner for index in range(len(inner))):
         return [inner[str(index)] for index in range(len(inner))]
     return {**known, **inner}

@@ -51,13 +51,15 @@ def filled(value: Any, default: Any, key: Key) -> Any:
     if not isinstance(value, dict):
         return value
     is_begun = isinstance(value, Begun)
+    is_list = is_begun and isinstance(default, list | tuple)
     known: dict[str, Any] = {}
     if is_begun and isinstance(default, dict):
         known = default
-    elif is_begun and isinstance(default, list | tuple):
+    elif is_list:
         known = {str(index): inner for index, inner in enumerate(default)}
     inner = {name: filled(inner, known.get(name), (*key, str(name))) for name, inner in value.items()}
-    if is_begun and isinstance(default, list | tuple):
+    # The default of a parameter that takes a mapping, too, may be an empty list.
+    if is_list and (known or all(index_in(name) is not None for name in inner)):
         return with_entries(default, inner, key)
     if is_begun and not isinstance(default, dict) and all(str(index) in inner for index in range(len(inner))):
         return [inner[str(index)] for index in range(len(inner))]

@@ -31,6 +31,8 @@ def value(written: Any, default: Any, *begun: Key) -> Any:
         ({"0": 5, "1": 6}, None, [5, 6]),
         ({"1": 5}, None, {"1": 5}),
         ({"a": 5}, 3, {"a": 5}),
+        ({"a": 5, "0": 6}, (), {"a": 5, "0": 6}),
+        ({"0": 5}, [], [5]),
     ],
 )
 def test_a_begun_value_has_the_other_entries_of_its_default(

@@ -333,7 +333,8 @@ class TaskSpec:
     from_text      makes the task section from a text in its place; None if it does not accept the text
     own_sections   the sections of one experiment, if they depend on what its task section names: from the
                    plain experiment, and the folders that its files may be relative to; None for folders means
-                   a stored experiment, which was checked before. Raises UnfitTask. None: they are the same
+                   a stored experiment, which was checked before. A mapping within a section of `makes` is a
+                   Begun if overrides set only some of its entries. Raises UnfitTask. None: they are the same
                    for all
     kept_files     files that a run keeps with its code, from the checked experiment: each with its place in
                    the folder of the code. Raises UserError

@@ -40,8 +40,7 @@ def check(tree: Mapping[str, Any], origins: Origins | None = None, *, is_stored:
 
 def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = False) -> Experiment:
     """As `check`, together with the faults of composition. Raises ConfigError if there are any."""
-    one = marked(_without_sweep(tree, faults), (), faults.origins)
-    experiment = _Checker(faults, is_stored).experiment(one)
+    experiment = _Checker(faults, is_stored).experiment(_without_sweep(tree, faults))
     for section in sections():
         if not faults.doubts(section.completed_from):
             completed = section.complete(getattr(experiment, section.name))
@@ -100,8 +99,9 @@ class _Checker:
                 "no workload is installed, so no task is known. After an update install slurm-toolkit again: "
                 "`pip install -e .` in its folder"
             )
-        own = self._own_sections(row, tree) if row else None
-        tree, models = (dict(own.tree), own.models) if own else (_without_unknown(tree, row), {})
+        begun = self._marked(tree)
+        own = self._own_sections(row, tree, begun) if row else None
+        tree, models = (dict(own.tree), own.models) if own else (_without_unknown(begun, row), {})
         # Without a kind of model there is no such section.
         model = self._kind_in(tree.get("model", MISSING), models, ("model",)) if models else ""
         kinds = {
@@ -115,15 +115,20 @@ class _Checker:
         experiment: Experiment = self._section(whole, tree, (), kinds)
         return experiment
 
-    def _own_sections(self, row: TaskSpec, tree: dict[str, Any]) -> OwnSections | None:
-        """The sections of this experiment; None if the code that its task names has faults."""
+    def _own_sections(self, row: TaskSpec, tree: dict[str, Any], begun: dict[str, Any]) -> OwnSections | None:
+        """The sections of this experiment; None if the code that its task names has faults.
+
+        begun   the tree with the marks of what overrides began
+        """
         if row.own_sections is None:
-            return OwnSections(tree=tree, data=row.data, models=row.models)
+            return OwnSections(tree=begun, data=row.data, models=row.models)
+        # The task's code needs the marks in the sections that it makes. The other sections are plain.
+        made = {name: dict(begun[name]) for name in row.makes if isinstance(begun.get(name), dict)}
         # Relative file names are those of the folders of the task's files, and of the current one.
         files = [self._faults.origins.of(key).place for key in (("task",), ())]
         folders = None if self._is_stored else [*(Path(file).parent for file in files), Path()]
         try:
-            own = row.own_sections(tree, folders)
+            own = row.own_sections({**tree, **made}, folders)
         except UnfitTask as unfit:
             self._add(unfit.violations)
             # Whether they must be given is not known.
@@ -132,8 +137,12 @@ class _Checker:
         self._add(own.violations)
         # The faults of a section that the task makes are known already.
         checked = {each.key[0] for each in own.violations}.intersection(row.makes)
-        written = {**tree, **own.tree}
+        made |= {name: own.tree[name] for name in row.makes if name in own.tree}
+        written = {**self._marked({**tree, **own.tree}), **made}
         return replace(own, tree={name: each for name, each in written.items() if name not in checked})
+
+    def _marked(self, tree: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: marked(each, (name,), self._faults.origins) for name, each in tree.items()}
 
     def _add(self, violations: Iterable[Violation]) -> None:
         for each in violations:

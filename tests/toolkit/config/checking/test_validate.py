@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +19,8 @@ from toolkit.config.checking.limits import located
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.fields import Limits
 from toolkit.errors import ConfigError
+from toolkit.registry import task_kinds
+from toolkit.workload import OwnSections
 
 
 def test_a_good_file_becomes_an_experiment_with_defaults(movies):
@@ -126,6 +130,24 @@ def test_an_index_beyond_the_end_of_the_default_is_refused(movies, faults, overr
     (fault,) = faults(load, movies, [override])
     assert (fault.key, fault.origin) == (override.partition("=")[0], "command line")
     assert f"from 0 to {length}" in fault.problem
+
+
+@pytest.mark.parametrize(
+    "makes, override, betas",
+    [((), "betas.1=0.9", (0.9, 0.9)), (("optimizer",), "betas=[0.8,0.9]", (0.8, 0.9))],
+)
+def test_code_that_gives_the_sections_gets_plain_ones_and_may_copy_them(
+    movies, monkeypatch, makes, override, betas
+):
+    def own_sections(tree, folders):
+        copy = yaml.safe_load(yaml.safe_dump(tree))
+        return OwnSections(tree={"data": copy["data"]}, data=row.data, models=row.models)
+
+    row = replace(task_kinds()["toy_texts"], makes=makes, own_sections=own_sections)
+    monkeypatch.setattr("toolkit.config.checking.validate.task_kinds", lambda: {row.kind: row})
+    experiment = load(movies, ["data.path=a.tsv", "data.labels.0=yes", f"optimizer.{override}"])
+    assert experiment.data.labels == ("yes",)
+    assert experiment.optimizer.betas == betas
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def _time(experiment: Experiment) -> Iterator[Violation]:
 
 
 def _suggested_time(text: str) -> str:
-    if (match := _DURATION.fullmatch(text)) is None:
+    if (match := _DURATION.fullmatch(text)) is None or not float(match[1]):
         return ""
     if match[2] is None:
         # As many seconds in the one case as minutes in the other.
@@ -61,10 +61,16 @@ def _memory(experiment: Experiment) -> Iterator[Violation]:
 
 
 def _suggested_memory(text: str) -> str:
-    if (match := _BYTES.fullmatch(text)) is None:
-        return "0 for all memory of a host" if text.startswith("-") else ""
-    amount = format_mb(max(1, round(float(match[1]) * _MEGABYTES[(match[2] or "G").upper()])))
-    return amount if match[2] else f"{amount} for {match[1]}G"
+    match = _BYTES.fullmatch(text)
+    if text.startswith("-") or (match and not float(match[1])):
+        return "0 for all memory of a host"
+    if match is None:
+        return ""
+    units = match[2] or "GM"
+    sizes = [format_mb(max(1, round(float(match[1]) * _MEGABYTES[unit.upper()]))) for unit in units]
+    if match[2]:
+        return sizes[0]
+    return ", ".join(f"{size} for {match[1]}{unit}" for size, unit in zip(sizes, units, strict=True))
 
 
 @rule("resources.gres")

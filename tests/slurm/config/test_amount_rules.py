@@ -25,11 +25,12 @@ def test_a_time_limit_has_one_of_slurms_forms(good, time):
         ("1h", "01:00:00"), ("90m", "90 minutes"), ("1.5h", "01:30:00"), ("2 days", "2-00:00:00"),
         ("30 s", "00:01:00"), ("1.5", "1:30 for 1.5 minutes"), (1.5, "01:30:00 for 1.5 hours"),
         (90.0, "90:00"), ("0.001", "0:01"), ("9" * 400 + "h", ""),
+        (0.0, ""), ("0h", ""), ("0.0 m", ""),
     ],
 )  # fmt: skip
 def test_invalid_time_limit_is_refused_with_a_suggestion(broken, time, hint):
     told = [fault.hint for fault in broken(resources={"time": time}) if fault.key == "resources.time"]
-    assert any(hint in each for each in told)
+    assert any(hint in each and bool(hint) == bool(each) for each in told)
 
 
 @pytest.mark.parametrize("name", ["mem", "mem_per_cpu", "mem_per_gpu"])
@@ -42,7 +43,10 @@ def test_invalid_time_limit_is_refused_with_a_suggestion(broken, time, hint):
         ("lots", ""),
         ("1.5 t", "1536G"),
         ("1.5", "1536M"),
-        (1.5, "1536M"),
+        (1.5, "1536M for 1.5G, 2M for 1.5M"),
+        (4e3, "4000G for 4000.0G, 4000M for 4000.0M"),
+        (0.0, "0 for all memory of a host"),
+        ("0.0G", "0 for all"),
         ("9" * 400 + ".5G", ""),
     ],
 )

@@ -19,8 +19,6 @@ from toolkit.sweeps.section import load_sweep, of_section
 from toolkit.sweeps.spaces import LogUniform
 from toolkit.sweeps.sweep import Point, Sweep, checked, with_overrides, with_seeds
 
-_NO_VALUES = "no key has several values"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -66,11 +64,11 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     sweep = checked(sweep)
     if not (sweep.keys or sweep.fixed):
         raise UserError(
-            f"{_NO_VALUES}, so there is nothing to sweep. Give them on the command line, such as "
+            "no key has several values, so there is nothing to sweep. Give them on the command line, such as "
             "optimizer.lr=1e-3,1e-4 (for a command params.lr=1e-3,1e-4, before the --), in a section `sweep` "
             "of the experiment file, or as --seeds 1,2,3. `stk submit` starts one run."
         )
-    warnings = [] if sweep.keys else [f"{_NO_VALUES}, so this sweep is one run"]
+    warnings: list[str] = []
     points = sweep.points()
     if sweep.method == "optuna":
         # The sampler needs the name of the sweep, and the experiment may need what is drawn.
@@ -92,6 +90,8 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
         combinations = combine(config, sweep, points)
     record = _record(folder, config, sweep, combinations, before)
     known = candidates(combinations, parent)
+    if len(known) == 1 and not (sweep.seeds or sweep.samples):
+        warnings.append("this sweep is one run: no key has values that make another one")
     gone = list(states([folder.run(each.run_id) for each in record.removed]).values())
     return Wanted(
         folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings

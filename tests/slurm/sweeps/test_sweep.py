@@ -11,7 +11,7 @@ import pytest
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.user import User
+from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask
 from toolkit.config import load_resolved
 from toolkit.files import read_json, read_json_lines
@@ -135,6 +135,25 @@ def test_a_sweep_in_which_no_key_has_several_values_says_that_it_is_one_run(
     )
     assert "1 run: " in user.stk("sweep", user.config, "optimizer.lr=0.1", "--dry-run").out
     assert "1 run, " in user.stk("sweep", "status", "tiny").out
+
+
+@pytest.mark.parametrize(
+    "section, words, is_told",
+    [
+        ("parameters: {optimizer.lr: [0.1]}", [], True),
+        ("runs: [{optimizer.lr: 0.1}]", [], True),
+        ("", ["optimizer.lr=0.1,0.1"], True),
+        ("", ["data.prepared_dir=prepared,elsewhere"], True),
+        ("", ["optimizer.lr=0.1,0.2"], False),
+        ("", ["optimizer.lr=0.1,0.2", "--random", "1"], False),
+    ],
+)
+def test_a_sweep_says_that_it_is_one_run_however_its_values_are_given(
+    user: User, fake: FakeSlurm, section: str, words: list[str], is_told: bool
+) -> None:
+    config = user.write("one.yaml", CONFIG + (f"sweep: {{{section}}}\n" if section else ""))
+    answer = user.stk("sweep", config, *words, "--dry-run")
+    assert (answer.code, "one run" in answer.err) == (0, is_told)
 
 
 def test_two_combinations_that_are_one_run_are_submitted_once(user: User, fake: FakeSlurm) -> None:

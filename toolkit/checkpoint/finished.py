@@ -44,7 +44,7 @@ def best_step(run: RunDir) -> int:
     if step is None:
         raise UserError(
             f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
-            "and can score it as well"
+            "and only that can load its weights"
         )
     if (found := whole(step)) is None:
         raise _damaged(run, "its best step is not a number")

@@ -102,12 +102,6 @@ def _world(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("resources", key), problem=problem, hint=hint)
 
 
-@rule("task", *_PROCESSES, holds_for_stored=False)
-def _several_ranks(experiment: Experiment) -> Iterator[Violation]:
-    if world_size(experiment.resources) > 1:
-        yield from experiment.faults_of_several_ranks
-
-
 @rule("train.parallel", *_PROCESSES)
 def _parallel(experiment: Experiment) -> Iterator[Violation]:
     size, parallel = world_size(experiment.resources), experiment.train.parallel
@@ -190,7 +184,7 @@ def _export(name: str) -> str:
 
 
 RULES = (
-    _nodes, _groups, _world_size, _hosts, _host_names, _world_size_variable, _world, _several_ranks, _parallel,
-    _variables, _options, _refused_options, _one_line,
+    _nodes, _groups, _world_size, _hosts, _host_names, _world_size_variable, _world, _parallel, _variables,
+    _options, _refused_options, _one_line,
 )  # fmt: skip
 SECRET_RULES = (_secret_variables, _secrets_of_setup, _secrets_for_slurm)

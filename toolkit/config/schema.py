@@ -290,8 +290,8 @@ class Experiment:
         return self.train.device != "cpu"
 
     @property
-    def faults_of_several_ranks(self) -> Iterator[Violation]:
-        """Keys with which several ranks would not train together."""
+    def warnings_of_several_ranks(self) -> Iterator[Violation]:
+        """Keys with which several ranks may not train together."""
         return iter(())
 
     @property

@@ -34,7 +34,7 @@ from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.precheck.check_inputs import check_inputs
-from toolkit.precheck.violation_messages import raise_violations
+from toolkit.precheck.violation_messages import violation_lines
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
@@ -64,13 +64,11 @@ def run(arguments: Namespace) -> int:
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
-        _check_several_ranks(world.size, experiment, arguments)
         _warn_about_changes(experiment, parent, world, arguments)
         return _run_as_rank(experiment, parent, world)
     # Nothing has to be saved yet, and waiting for other machines may take long.
     interrupt_on_request()
     machines = machines_here(arguments, experiment, os.environ)
-    _check_several_ranks(machines.layout.size, experiment, arguments)
     environ = rank_environ(machines, arguments, experiment)
     return _run_here(experiment, parent, arguments, machines, environ)
 
@@ -78,8 +76,9 @@ def run(arguments: Namespace) -> int:
 def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     """Return the experiment, from a file or an existing run, and the folder above its run's folder."""
     parent = experiment_dir()
-    if _is_file(arguments.config):
-        return load(Path(arguments.config), arguments.overrides), parent
+    path = Path(arguments.config)
+    if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
+        return load(path, arguments.overrides), parent
     found = find_run(arguments.config, parent)
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
@@ -87,17 +86,6 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
     return replace(experiment, resources=resources), found.path.parent
-
-
-def _is_file(config: str) -> bool:
-    path = Path(config)
-    return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
-
-
-def _check_several_ranks(size: int, experiment: Experiment, arguments: Namespace) -> None:
-    """Raise DataError if several ranks would not train together. A run that is named itself goes on."""
-    if size > 1 and _is_file(arguments.config):
-        raise_violations(experiment.faults_of_several_ranks, None)
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:
@@ -145,7 +133,11 @@ def _warn_about_changes(experiment: Experiment, parent: Path, world: World, argu
     if world.rank == 0:
         # Others may have started ranks already, which read the settings of the run.
         edits = edit_warnings(target, experiment, new_code=False, takes_settings=False)
-        warn([*edits, *changes])
+        warn([*edits, *changes, *_several_ranks(world.size, experiment)])
+
+
+def _several_ranks(size: int, experiment: Experiment) -> list[str]:
+    return violation_lines(experiment.warnings_of_several_ranks, None) if size > 1 else []
 
 
 def _run_here(
@@ -159,7 +151,10 @@ def _run_here(
         return _show_result(target, arguments.json)
     # Before a folder is made or set aside.
     refuse_colon(target.path)
-    old = _check_or_archive(target, experiment, arguments) if machines.node == 0 else None
+    old = None
+    if machines.node == 0:
+        old = _check_or_archive(target, experiment, arguments)
+        warn(_several_ranks(machines.layout.size, experiment))
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     is_new = fill_run(target, experiment) or old is not None

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from slurm.config.rank_count import local_processes
 from slurm.config.resources import Resources
 from slurm.config.sbatch_options import unused_variables
+from slurm.config.world_size import world_size
 from slurm.submission.batch.job_options import components, signal_lead_s
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
@@ -42,6 +44,9 @@ def check_before_queue(
         found += check_shapes(experiment)
     warnings = [*schedule_warnings(experiment), *exactness_warnings(experiment)]
     warnings += task_kinds()[experiment.task.kind].file_warnings(experiment)
+    on_slurm = cluster == "slurm"
+    if (world_size(experiment.resources) if on_slurm else local_processes(experiment, os.environ)) > 1:
+        warnings += experiment.warnings_of_several_ranks
     if "data" not in sections:
         warnings += experiment.data.warnings()
     if cluster == "slurm":

@@ -26,7 +26,7 @@ from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.records.ranks import hosts_of
-from toolkit.run.run_dir import RunDir, experiment_dir, find_runs
+from toolkit.run.run_dir import RunDir, find_runs
 from toolkit.system.world import World
 from toolkit.workloads.custom.command.worker import run_attempt
 
@@ -127,27 +127,16 @@ def test_launch_node_starts_one_process_on_each_node(stk: Stk) -> None:
     assert port == same
 
 
-@pytest.mark.parametrize("options", [["--procs", "2"], ["--nnodes", "2", "--node-rank", "0"]])
-def test_launcher_is_not_started_in_several_processes_of_a_new_run(stk: Stk, options: list[str]) -> None:
-    _write_launcher()
-    done = stk("run", "train.yaml", *options)
-    assert (done.returncode, "launch: node" in done.stderr) == (2, True), done.stderr
-    assert not experiment_dir().exists()
-
-
-def test_run_with_a_launcher_goes_on_in_several_processes(stk: Stk) -> None:
-    _write_launcher()
-    assert stk("run", "train.yaml").returncode == 130
-    done = stk("run", the_run().run_id, "--procs", "2")
-    assert done.returncode == 0, done.stderr
-
-
-def _write_launcher() -> None:
-    """Write an experiment of a launcher that leaves at its first start."""
+@pytest.mark.parametrize("procs, times", [(1, 0), (2, 1)])
+def test_launcher_in_several_processes_is_named_once(stk: Stk, procs: int, times: int) -> None:
     launcher = Path("torchrun")
-    launcher.write_text('#!/bin/sh\n[ "$STK_ATTEMPT" = 2 ] || exit 75\n')
+    launcher.write_text("#!/bin/sh\n")
     launcher.chmod(0o755)
-    Path("train.yaml").write_text("name: train\ntask: {kind: command, run: [./torchrun, train.py]}\n")
+    Path("train.yaml").write_text(
+        "name: train\ntask: {kind: command, run: [./torchrun, train.py]}\nresources: {nodes: 2}\n"
+    )
+    done = stk("run", "train.yaml", "--procs", str(procs))
+    assert (done.returncode, done.stderr.count("task.launch=node")) == (0, times), done.stderr
 
 
 def test_command_saves_on_sigterm_and_resumes_at_its_next_start(stk: Stk) -> None:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.commands.command_line import with_file
+from slurm.submission.checks.early_checks import check_before_queue
 from toolkit.config import check, load
 from toolkit.config.identity import identity
-from toolkit.errors import ConfigError
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.words import experiment_of, params_json, words_of
 
@@ -199,32 +199,25 @@ def test_identity_depends_on_command_params_and_inputs_but_not_on_code(tmp_path:
     assert identity(elsewhere) == first
 
 
-def several(words: str, resources: dict[str, Any], *, launch: str = "each", is_stored: bool = False) -> Any:
-    task = {"kind": "command", "run": words.split(), "launch": launch}
-    return check({"name": "train", "task": task, "resources": resources}, is_stored=is_stored)
+def warned_of(words: str, **keys: Any) -> bool:
+    return any(command(*words.split(), **keys).warnings_of_several_ranks)
 
 
 @pytest.mark.parametrize(
     "words",
     [
         "torchrun --nproc-per-node 2 train.py",
-        "torchrun --nnodes=1 --standalone train.py --nnodes 2",
-        "uv run accelerate launch --num_processes 2 train.py --num_processes 1",
-        "accelerate launch --multi_gpu train.py",
+        "uv run torchrun --standalone train.py",
+        "python -m torch.distributed.run train.py",
+        "python -m torch.distributed.launch train.py",
         "deepspeed train.py",
     ],
 )
-@pytest.mark.parametrize(
-    "resources", [{"nodes": 2}, {"nodes": "1-2"}, {"tasks_per_node": 2}, {"world_size": 2}]
-)
-def test_launcher_on_each_of_several_ranks_is_refused(words: str, resources: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError) as raised:
-        several(words, resources)
-    (fault,) = raised.value.faults
-    assert (fault.key, "launch: node" in fault.hint) == ("task.launch", True)
-    assert several(words, {})
-    assert several(words, resources, launch="node")
-    assert several(words, resources, is_stored=True)
+def test_launcher_on_each_of_several_ranks_is_found(words: str) -> None:
+    task = {"kind": "command", "run": words.split(), "launch": "node"}
+    assert warned_of(words)
+    assert not warned_of(words, resources={"environment": {"PET_NNODES": "2"}})
+    assert not any(check({"name": "train", "task": task}).warnings_of_several_ranks)
 
 
 @pytest.mark.parametrize(
@@ -232,11 +225,17 @@ def test_launcher_on_each_of_several_ranks_is_refused(words: str, resources: dic
     [
         "python train.py",
         "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint a:29400 train.py",
-        "torchrun --nnodes=1:2 train.py",
-        "accelerate launch train.py",
-        "accelerate launch --num_processes 1 train.py",
-        "accelerate launch --num-machines=2 train.py",
+        "torchrun --nnode=1:2 train.py",
+        "accelerate launch --multi_gpu train.py",
+        "accelerate launch --num_processes 2 train.py",
     ],
 )
-def test_launcher_that_may_know_of_the_other_ranks_is_accepted(words: str) -> None:
-    assert several(words, {"nodes": 2})
+def test_launcher_that_may_know_of_the_other_ranks_is_not_found(words: str) -> None:
+    assert not warned_of(words)
+
+
+def test_launcher_of_several_ranks_is_named_before_the_queue() -> None:
+    one, two = (command("torchrun", "train.py", resources={"nodes": nodes}) for nodes in (1, 2))
+    assert "task.launch=node" in "".join(check_before_queue(two, None, "slurm"))
+    for experiment, cluster in ((one, "slurm"), (two, "local")):
+        assert "task.launch" not in "".join(check_before_queue(experiment, None, cluster))

@@ -15,7 +15,7 @@ from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrSchedule
 from toolkit.config.secrets import RECORDED, exposed, masked, reference, texts
 from toolkit.config.serialize import to_plain
 from toolkit.workload import NoData, NoModel, Violation, rule
-from toolkit.workloads.custom.command.words import inside, launcher, trains_alone
+from toolkit.workloads.custom.command.words import inside, launcher
 
 #: Serves as the batch size, which otherwise limits the number of ranks.
 _MOST_RANKS = 65_536
@@ -66,13 +66,16 @@ class CommandExperiment(Experiment):
         return False
 
     @property
-    def faults_of_several_ranks(self) -> Iterator[Violation]:
-        """A launcher on each rank: it starts processes that do not know of those of other ranks."""
-        words = self.task.run
-        if self.task.launch == "each" and trains_alone(words):
-            name = launcher(words)
-            problem = f"found each, but each {name} would train by itself, and all would write into one run"
-            hint = "launch: node" + ("; torchrun for several hosts" if name.startswith("deepspeed") else "")
+    def warnings_of_several_ranks(self) -> Iterator[Violation]:
+        """A launcher on each rank, if nothing tells it of other hosts: its processes know only each other."""
+        words, name = self.task.run, launcher(self.task.run)
+        environment = {**os.environ, **getattr(self.resources, "environment", {})}
+        is_told = "PET_NNODES" in environment or any(word.startswith("--nnode") for word in words)
+        if self.task.launch == "each" and name.startswith(("torch", "deepspeed")) and not is_told:
+            problem = f"each rank starts its own {name}: they may train separately and write into one run"
+            hint = "task.launch=node, which makes another run"
+            if name.startswith("deepspeed"):
+                hint += "; torchrun for several hosts"
             yield Violation(key=("task", "launch"), problem=problem, hint=hint)
 
 

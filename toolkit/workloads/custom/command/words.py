@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -41,9 +40,6 @@ _LAUNCHERS = frozenset(
 _FLAG = re.compile(r"--|-q|--(no-sync|no-dev|locked|frozen|offline|isolated|live-stream|no-capture-output)")
 #: Programs that take the image of a container.
 _OF_CONTAINERS = frozenset({"apptainer", "singularity", "docker", "podman", "enroot"})
-#: Options of launchers: for several hosts, and of accelerate for several processes on one.
-_SEVERAL_HOSTS = re.compile(r"--(nnodes|num[_-]nodes|num[_-]machines)[ =](?!1( |$))")
-_SEVERAL_PROCESSES = re.compile(r"--multi[_-]gpu( |$)|--num[_-]processes[ =](?!1( |$))")
 _SCRIPT = re.compile(r"[^-].*\.(py|sh)")
 _LONGEST_NAME = 64
 
@@ -73,17 +69,6 @@ def launcher(words: Sequence[str]) -> str:
         if before == "-m" or _SCRIPT.fullmatch(word):
             break
     return ""
-
-
-def trains_alone(words: Sequence[str]) -> bool:
-    """Whether a launcher on each rank starts processes that do not know of those of other ranks.
-
-    False if that is not certain: accelerate may start one process, which keeps the variables of its rank.
-    """
-    own = " ".join(takewhile(lambda word: _SCRIPT.fullmatch(word) is None, words))
-    if not (name := launcher(words)) or _SEVERAL_HOSTS.search(own):
-        return False
-    return not name.startswith("accelerate") or _SEVERAL_PROCESSES.search(own) is not None
 
 
 def _may_be_program(word: str, after: str, *, takes_image: bool) -> bool:

@@ -88,7 +88,7 @@ def test_missing_column_is_refused_with_the_found_columns(user: User, finished: 
 @pytest.mark.parametrize(
     "arguments, word",
     [
-        (["data.text_column=body"], "there is no --data"),
+        (["train.epochs=9"], "leave out train.epochs=9"),
         (["--data", "other.tsv", "--split", "test"], "leave one of them out"),
         (["--data", "nowhere.csv"], "nowhere.csv"),
         (["--data", "other.tsv", *COLUMNS, "train.epochs=9"], "train.epochs: is fixed by the run"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -16,10 +16,8 @@ from toolkit.workloads.custom.functions.project.places import OURS, is_file, pac
 _LARGEST_BYTES = 1 << 20
 #: Names of the folders that packages are installed into.
 _INSTALLED = ("site-packages", "dist-packages")
-#: The variable of a module with its own path.
-_FILE = frozenset({"__file__"})
-#: The folder of a project has one of these.
-_OF_PROJECTS = (".git", "pyproject.toml")
+#: Functions that make a path from their first argument.
+_PATHS = ("Path", "join", "dirname", "abspath", "realpath")
 
 
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
@@ -57,10 +55,11 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
     kept = {*project_files(module, path, root)}
     with_copies = {*kept, *(folder for file in kept for folder in file.parents)}
     found: set[Path] = set()
+    above = _above(root)
     for file in kept:
         tree = _syntax_tree(file)
         folders = [each for each in file.parents if each.is_relative_to(root)]
-        found.update(_named_above(folders, tree), *(_named_beside(folder, tree) for folder in folders))
+        found.update(_named_above(above, folders, tree), *(_named_beside(folder, tree) for folder in folders))
     return found - with_copies
 
 
@@ -107,46 +106,69 @@ def _syntax_tree(file: Path) -> ast.Module:
 
 def _named_beside(folder: Path, tree: ast.Module) -> Iterator[Path]:
     """Yield what is in a folder under names that are texts of code with `__file__`, such as vocab.json."""
-    if not _has_name(tree, _FILE):
+    nodes = list(ast.walk(tree))
+    if not any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
         return
-    for text in sorted(_texts(ast.walk(tree))):
+    for text in sorted(_texts(nodes)):
         path = Path(text)
         if not path.is_absolute() and ".." not in path.parts and os.path.exists(folder / path):
             yield folder / path
 
 
-def _named_above(folders: Sequence[Path], tree: ast.Module) -> Iterator[Path]:
-    """Yield what is in the project above these folders, but in none of them, by texts joined to `__file__`.
+def _above(root: Path) -> Sequence[Path]:
+    """The folders above `root` in its project: up to the nearest with .git or pyproject.toml, if any."""
+    around = [root, *root.parents]
+    for place, folder in enumerate(around):
+        if any(os.path.exists(folder / name) for name in (".git", "pyproject.toml")):
+            return around[1 : place + 1]
+    return []
 
-    folders   from that of the file to the root of its imports
-    """
-    if not _has_name(tree, _FILE):
-        return
-    around = [folders[-1], *folders[-1].parents]
-    is_top = [any((folder / name).exists() for name in _OF_PROJECTS) for folder in around]
-    above = around[1 : is_top.index(True) + 1] if True in is_top else []
-    for text in sorted(_joined_to_file(tree)):
+
+def _named_above(above: Sequence[Path], below: Sequence[Path], tree: ast.Module) -> Iterator[Path]:
+    """Yield what is in folders above, but in none of those below, under texts joined to `__file__`."""
+    for text in sorted(_joined_to_file(tree)) if above else ():
         path = Path(*(part for part in Path(text).parts if part != ".."))
-        if path.is_absolute() or not path.parts or any(os.path.exists(folder / path) for folder in folders):
+        if path.is_absolute() or not path.parts or any(os.path.exists(folder / path) for folder in below):
             continue
         yield from (folder / path for folder in above if os.path.exists(folder / path))
 
 
 def _joined_to_file(tree: ast.Module) -> set[str]:
-    """Texts that are joined to `__file__`, or to a variable that is made from it: by `/` or in a call."""
-    names, texts = {*_FILE}, set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.BinOp | ast.Call) and _has_name(node, names):
-            parts = list(ast.iter_child_nodes(node))
-            texts |= _texts(parts)
-            names |= {
-                each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-            }
+    """Texts that are joined to `__file__`, or to a variable made from it: by `/`, joinpath, join or Path."""
+    shared, texts = {"__file__"}, set[str]()
+    for part in tree.body:
+        # Other functions and classes may have other variables of these names.
+        is_inner = isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        names = {*shared} if is_inner else shared
+        for node in ast.walk(part):
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=value)
+                ) if _start(value) in names:
+                    names.add(name)
+                case ast.BinOp() | ast.Call() if _start(node) in names:
+                    texts |= _texts(ast.iter_child_nodes(node))
     return texts
 
 
-def _has_name(tree: ast.AST, names: Set[str]) -> bool:
-    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree))
+def _start(node: ast.AST | None) -> str:
+    """The variable that a path begins with, such as ROOT in `ROOT.parent / "conf"`; empty without one."""
+    while True:
+        match node:
+            case ast.Name(id=name):
+                return name
+            case (
+                ast.BinOp(op=ast.Div(), left=inner)
+                | ast.Subscript(value=inner)
+                | ast.Attribute(attr="parent" | "parents", value=inner)
+                | ast.Call(func=ast.Attribute(attr="resolve" | "absolute" | "joinpath", value=inner))
+            ):
+                node = inner
+            case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=[inner, *_]) if name in _PATHS:
+                node = inner
+            case _:
+                return ""
 
 
 def _texts(nodes: Iterable[ast.AST]) -> set[str]:

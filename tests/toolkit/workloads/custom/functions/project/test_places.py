@@ -10,6 +10,22 @@ from toolkit.workloads.custom.functions.project.kept_files import not_kept, proj
 from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 
+#: Code with `__file__` that reads `data` in the working directory.
+OF_WORKING_FOLDER = """
+DATA = Path('data')
+LOG = logging.getLogger(Path(__file__).name)
+LOG.info('data')
+CACHE = Path(__file__).parent / 'cache'
+load_dataset('data', cache_dir=CACHE)
+parser.add_argument('data', default=CACHE)
+CFG = yaml.safe_load(open(CACHE))
+CFG.get('data')
+def f(path):
+    return path / 'data'
+def g():
+    path = Path(__file__)
+"""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -85,6 +101,7 @@ def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(pr
         "CONF = Path(__file__).resolve().parents[3] / 'conf' / 'defaults.yaml'",
         "CONF = os.path.join(os.path.dirname(__file__), '../../../conf/defaults.yaml')",
         "ROOT: Path = Path(__file__).parents[3]\ndef f():\n    return ROOT.joinpath('conf', 'defaults.yaml')",
+        "def f():\n    here = dirname(abspath(__file__))\n    with open(join(here, '..', 'conf')): pass",
     ],
 )
 @pytest.mark.parametrize("mark, is_found", [("pyproject.toml", True), (".git", True), ("", False)])
@@ -99,7 +116,7 @@ def test_what_code_reads_above_its_package_is_found_within_the_project(
     if mark:
         (project / mark).touch()
     deep = project / "src/pack/inner/deep.py"
-    deep.write_text(f"{line}\nWORDS = Path(__file__).parents[1] / 'words.txt'\nDATA = Path('data')")
+    deep.write_text(f"{line}\nWORDS = Path(__file__).parents[1] / 'words.txt'\n{OF_WORKING_FOLDER}")
     found = {
         path.relative_to(project).parts[0] for path in not_kept("pack.inner.deep", deep, project / "src")
     }

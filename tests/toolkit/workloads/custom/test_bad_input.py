@@ -105,6 +105,27 @@ def test_import_from_the_package_around_a_file_is_named(
     assert "task: curves.tasks.digits, with " in capsys.readouterr().err
 
 
+def test_import_from_the_package_around_a_file_is_found_in_files_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _write_package("curves", is_package=True)
+    folder = Path("src/curves/tasks")
+    (folder / "helper.py").write_text("import curves.models")
+    code = (folder / "digits.py").read_text()
+    (folder / "digits.py").write_text(code.replace("import curves.models", "import helper"))
+    assert main(["plan", "mine.yaml"]) == 0
+    assert "task: curves.tasks.digits, with " in capsys.readouterr().err
+
+
+def test_hint_names_no_module_that_python_cannot_import(capsys: pytest.CaptureFixture[str]) -> None:
+    _write_package("curves", is_package=True)
+    Path("src/curves/tasks/digits.py").rename("src/curves/tasks/my-digits.py")
+    _edit("mine.yaml", "digits.py", "my-digits.py")
+    assert main(["plan", "mine.yaml"]) == 0
+    said = capsys.readouterr().err
+    assert ("rename my-digits" in said, "task: curves" in said) == (True, False)
+
+
 @pytest.mark.parametrize(
     "name, beside", [("curves", "curves.py"), ("curves", "curves/models.py"), ("json", "")]
 )

@@ -234,8 +234,8 @@ def files_not_kept(experiment: Any) -> Iterator[Violation]:
         problem = f"a run keeps no copy of {few(names, 5)}, which its code may read"
         hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
         yield Violation(key=_MODULE, problem=problem, hint=hint)
-    if is_file(task.module) and (package := own_package(path)) is not None:
-        problem = f"the run of a file keeps no copy of the package {package.name}, which it imports"
+    if is_file(task.module) and (package := own_package(task.module, path, root)) is not None:
+        problem = f"the run of a file keeps no copy of the package {package.name}, which its code imports"
         yield Violation(key=_MODULE, problem=problem, hint=as_module(path, package))
 
 

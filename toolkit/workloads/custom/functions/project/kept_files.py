@@ -16,6 +16,7 @@ from toolkit.workloads.custom.functions.project.places import OURS, is_file, pac
 _LARGEST_BYTES = 1 << 20
 #: Names of the folders that packages are installed into.
 _INSTALLED = ("site-packages", "dist-packages")
+_NO_CODE = ast.Module(body=[], type_ignores=[])
 #: Functions that make a path from their first argument.
 _PATHS = ("Path", "join", "dirname", "abspath", "realpath")
 
@@ -27,17 +28,22 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
     modules and packages in `root` that these import, directly or indirectly, and small files there that code
     with `__file__` names.
     """
+    return (file for file, _ in _with_trees(module, path, root))
+
+
+def _with_trees(module: str, path: Path, root: Path) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the files with their syntax trees; the tree of an installed file is empty."""
     waiting = [path] if is_file(module) else [*_package(root / module.partition(".")[0])]
     if root.name in _INSTALLED:
         # The others there are installed libraries, which the job imports from there.
-        yield from waiting
+        yield from ((file, _NO_CODE) for file in waiting)
         return
     seen = {*waiting}
     followed: set[str] = set()
     while waiting:
         file = waiting.pop()
-        yield file
         tree = _syntax_tree(file)
+        yield file, tree
         names = _imported(tree) - followed
         followed |= names
         for found in (*filter(_is_kept, _named_beside(root, tree)), *_files_of(names, root)):
@@ -52,20 +58,19 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
     """Find what code with `__file__` names, in `root` or above it, and of which a run has no copy."""
     if root.name in _INSTALLED:
         return set()
-    kept = {*project_files(module, path, root)}
-    with_copies = {*kept, *(folder for file in kept for folder in file.parents)}
-    found: set[Path] = set()
+    with_copies, found = set[Path](), set[Path]()
     above = _above(root)
-    for file in kept:
-        tree = _syntax_tree(file)
+    for file, tree in _with_trees(module, path, root):
+        with_copies.update((file, *file.parents))
         folders = [each for each in file.parents if each.is_relative_to(root)]
         found.update(_named_above(above, folders, tree), *(_named_beside(folder, tree) for folder in folders))
     return found - with_copies
 
 
-def own_package(path: Path) -> Path | None:
-    """The folder of the package that a task's file imports from, and of which a run has no copy."""
-    return package_around(path, sorted(_imported(_syntax_tree(path))))
+def own_package(module: str, path: Path, root: Path) -> Path | None:
+    """The folder of the package around a task's file, if files that the run keeps import from it."""
+    names = {name for _, tree in _with_trees(module, path, root) for name in _imported(tree)}
+    return package_around(path, sorted(names))
 
 
 def _files_of(names: set[str], root: Path) -> Iterator[Path]:
@@ -101,7 +106,7 @@ def _syntax_tree(file: Path) -> ast.Module:
     if file.suffix == ".py":
         with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return ast.parse(file.read_bytes())
-    return ast.Module(body=[], type_ignores=[])
+    return _NO_CODE
 
 
 def _named_beside(folder: Path, tree: ast.Module) -> Iterator[Path]:
@@ -128,9 +133,8 @@ def _named_above(above: Sequence[Path], below: Sequence[Path], tree: ast.Module)
     """Yield what is in folders above, but in none of those below, under texts joined to `__file__`."""
     for text in sorted(_joined_to_file(tree)) if above else ():
         path = Path(*(part for part in Path(text).parts if part != ".."))
-        if path.is_absolute() or not path.parts or any(os.path.exists(folder / path) for folder in below):
-            continue
-        yield from (folder / path for folder in above if os.path.exists(folder / path))
+        if path.parts and not any(os.path.exists(folder / path) for folder in below):
+            yield from (folder / path for folder in above if os.path.exists(folder / path))
 
 
 def _joined_to_file(tree: ast.Module) -> set[str]:

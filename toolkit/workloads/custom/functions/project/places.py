@@ -114,7 +114,7 @@ def _has(package: str, name: str) -> bool:
 def package_around(path: Path, names: Iterable[str]) -> Path | None:
     """The folder of the package that a task's file is in and imports from; None if it imports others.
 
-    names   top-level names that the file imports
+    names   top-level names that the file imports, or files beside it
     """
     packages = _packages(path)
     for name in names:
@@ -136,6 +136,8 @@ def _packages(path: Path) -> list[Path]:
 def as_module(path: Path, package: Path) -> str:
     """What to write instead of a file in a package."""
     parts = path.relative_to(package.parent).with_suffix("").parts
+    if unfit := [part for part in parts if not part.isidentifier()]:
+        return f"name it as a module: rename {unfit[0]}, which Python cannot import"
     return f"name it as a module: task: {'.'.join(parts)}, with {package.parent} in PYTHONPATH, or installed"
 
 

@@ -20,6 +20,7 @@ load_dataset('data', cache_dir=CACHE)
 parser.add_argument('data', default=CACHE)
 CFG = yaml.safe_load(open(CACHE))
 CFG.get('data')
+ABSOLUTE = CACHE / '/data'
 def f(path):
     return path / 'data'
 def g():

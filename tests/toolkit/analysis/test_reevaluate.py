@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.toolkit.support.rescoring import ask
 from tests.toolkit.support.tiny import SIZES, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.analysis.reevaluate import Request, rescore
-from toolkit.config import load_resolved
+from toolkit.config import Experiment, load_resolved
 from toolkit.errors import CheckpointError, DataError, UserError
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
@@ -22,11 +23,20 @@ from toolkit.system.world import World
 
 pytestmark = pytest.mark.usefixtures("threads_restored")
 
+Make = Callable[..., Experiment]
+
 
 @pytest.fixture(scope="module")
-def trained(lab: Lab) -> RunDir:
+def make() -> Make:
+    """Makes a small experiment with its data in a folder."""
+    return tiny
+
+
+@pytest.fixture(scope="module")
+def trained(make: Make, tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """A finished run with the experiment's own kind of tokens."""
-    return lab.train(tiny(lab.folder, "train.reduction=exact"), Attempt())
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    return lab.train(make(lab.folder, "train.reduction=exact"), Attempt())
 
 
 @pytest.fixture

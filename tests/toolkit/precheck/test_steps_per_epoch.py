@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.toolkit.data.sources.test_file_digests import YOUNG, aged
 from tests.toolkit.support.tiny import of_tokens, prepared, tiny
-from toolkit.config import to_yaml
+from toolkit.config import Experiment, to_yaml
 from toolkit.data.order.batches import epoch_steps
 from toolkit.data.prepared import lookup
 from toolkit.data.prepared.lookup import find_prepared_set
@@ -21,12 +22,20 @@ from toolkit.precheck.check_inputs import check_inputs
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.task import task_class
 
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture
+def make() -> Make:
+    """Makes a small experiment with its data in a folder."""
+    return tiny
+
 
 @pytest.mark.parametrize("overrides", [(), of_tokens(2000, None)], ids=["samples", "tokens"])
 def test_the_steps_of_prepared_data_equal_those_of_training(
-    tmp_path: Path, overrides: tuple[str, ...]
+    tmp_path: Path, make: Make, overrides: tuple[str, ...]
 ) -> None:
-    experiment = tiny(tmp_path, "train.epochs=3", *overrides)
+    experiment = make(tmp_path, "train.epochs=3", *overrides)
     assert steps_per_epoch(experiment) is None
     task = task_class(prepared(experiment))(experiment)
     assert steps_per_epoch(experiment) == epoch_steps(experiment.train, task.splits["train"].lengths)
@@ -82,8 +91,8 @@ def test_the_steps_are_unknown_if_the_manifest_is_damaged(tmp_path: Path, damage
     assert steps_per_epoch(experiment) is None
 
 
-def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path) -> None:
-    experiment = prepared(tiny(tmp_path))
+def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path, make: Make) -> None:
+    experiment = prepared(make(tmp_path))
     (tmp_path / "resolved.yaml").write_text(to_yaml(experiment))
     code = (
         "import sys; from pathlib import Path; from toolkit.config import load_resolved; "

@@ -8,6 +8,7 @@ the CPU: its generator and its kernels make them.
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -194,7 +195,14 @@ def pretended_device() -> Iterator[Device]:
             stack.enter_context(patch.object(DistributedDataParallel, name, _buckets(device, name)))
         stack.enter_context(patch.object(functional, "scaled_dot_product_attention", _attention))
         stack.enter_context(device)
+        # Dynamo keeps rules for the functions of torch of its first use, perhaps the patched ones.
+        stack.callback(_forget_rules)
         yield device
+
+
+def _forget_rules() -> None:
+    if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
+        rules.clear_lru_cache()
 
 
 _own_attention = functional.scaled_dot_product_attention

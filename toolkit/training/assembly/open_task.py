@@ -15,7 +15,7 @@ def open_task(experiment: Experiment, group: Group, progress: Progress, stop: St
     """Prepare the data on rank 0, or on one rank of each machine, then open them on all ranks. Collective.
 
     The other ranks wait, without a timeout. Raises DataError if the ranks have different data, and
-    StoppedEarly if a rank is asked to stop meanwhile.
+    StoppedEarly if a rank that prepares them is asked to stop.
     """
     kind = task_class(experiment)
     is_stopped = False
@@ -33,16 +33,12 @@ def open_task(experiment: Experiment, group: Group, progress: Progress, stop: St
         except StoppedEarly:
             is_stopped = True
 
-    def leave_if_asked() -> None:
-        if group.any(is_stopped or stop.reason_to_stop(0.0) is not None):
-            raise StoppedEarly
-
     first = group.main_first if group.shares_folder else group.nodes_first
     with children_end_by_sigterm():
         first(prepare)
-        leave_if_asked()
+        if group.any(is_stopped):
+            raise StoppedEarly
         hand_over(group.gather)
         task = kind(experiment)
-        leave_if_asked()
     check_same_data(task.fingerprint, group)
     return task

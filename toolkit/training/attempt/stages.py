@@ -153,7 +153,7 @@ class RankAttempt:
         return replace(group, shares_folder=shares_folder(self._run, group))
 
     def _leave_unprepared(self, group: Group, attempt: Attempt, stop: Stop) -> Outcome:
-        """Record that the attempt was stopped before its data were open. Collective."""
+        """Record that the attempt was stopped before its data were prepared. Collective."""
         step = max(self._run.checkpoint_steps(), default=0)
         attempt.ended(step, _end_reason(Outcome.YIELDED, stop, group), first_step=step)
         group.barrier()

@@ -73,7 +73,7 @@ class StepSync:
         """Add the loss of one micro-batch; does not wait for the device."""
         self._done.append((row, loss))
 
-    def read(self) -> None:
+    def read_losses(self) -> None:
         """Wait for this process's device, and read the losses from it."""
         self._read = self._numbers() if self._done else []
 
@@ -84,7 +84,7 @@ class StepSync:
         """
         rows = np.zeros(self._shape)
         if len(self._read) < len(self._done):
-            self.read()
+            self.read_losses()
         self._fill(rows)
         rows[first_row, _Column.STOP] = stop
         return rows

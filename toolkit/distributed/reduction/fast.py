@@ -24,9 +24,9 @@ class FastReduction:
 
     On the CPU the control vector is appended to DDP's first bucket, which is small: a separate all-reduce
     would cost one more context switch. On a GPU it is sent separately after the gradients. Its numbers are
-    read there once the sum of the last bucket has begun: earlier, the host would wait for the device in the
-    middle of the pass; later, for the other ranks too, because DDP's backward waits for a sum of the used
-    parameters.
+    read there when the sum of the last bucket has begun. Earlier, the host would wait for the device in the
+    middle of the pass. Later, it would also wait for other ranks, because DDP's backward waits for a sum of
+    the used parameters.
 
     module: called in place of the model if there is one process; by default the model itself.
     """
@@ -92,6 +92,7 @@ class FastReduction:
         if self._ddp is None:
             self._computed()
         elif self._summed < self._size:
+            self._computed()
             # DDP waits for a gradient of every parameter that any output reaches, and reports nothing.
             raise UserError(
                 "Loss.count or Loss.sums has a gradient of parameters that Loss.total does not reach, so the "

@@ -65,9 +65,9 @@ class Reduction(Protocol):
         piggyback  makes a few rows of float64, of the same shape on all ranks and zero in the rows of other
                    ranks: the control vector. It is sent with the gradients, which saves one wait for the
                    network. Called once, after the last forward pass of this process, as late as possible
-        computed   called once, when the last gradients of this process are being computed by its device, and
-                   the host may wait for it: whatever the host waits for after this call is the other ranks.
-                   On a GPU it is called before `piggyback`
+        computed   called once, when the device computes the last gradients of this process. It may wait for
+                   the device; after it, the host waits only for other ranks. On a GPU it is called before
+                   `piggyback`
         """
 
     def compute(self, function: Callable[..., T], *inputs: Any) -> T:

@@ -40,8 +40,8 @@ def take_step(
         return sync.local_rows(first_row, context.is_asked_to_stop(stop))
 
     def end_passes() -> None:
-        # The host waits for its own device before the passes end: its faults belong to them.
-        sync.read()
+        # The host waits for its device before the passes end: faults of the device belong to the passes.
+        sync.read_losses()
         activity.batch = None
         context.enter(Phase.COMMUNICATION)
 

@@ -54,7 +54,7 @@ def test_rank_that_starts_late_begins_with_the_same_save_as_rank_0(tmp_path: Pat
 def test_command_is_told_only_of_the_launcher_of_its_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_of_rank: bool
 ) -> None:
-    """That of another run, as through a job that a command has submitted, does not wait for it."""
+    """The launcher of another run, whose command submitted this run, does not wait for it."""
     monkeypatch.setenv("STK_LAUNCHER", str(os.getppid() if is_of_rank else os.getpid()))
     run, world = RunDir(tmp_path), World.single()
     meeting.publish(run, world, 1)

@@ -207,6 +207,8 @@ def warned_of(words: str, **keys: Any) -> bool:
     "words",
     [
         "torchrun --nproc-per-node 2 train.py",
+        "torchrun --nnodes=1 --nproc-per-node 2 train.py",
+        "torchrun --nnodes 1 train.py",
         "uv run torchrun --standalone train.py",
         "python -m torch.distributed.run train.py",
         "python -m torch.distributed.launch train.py",
@@ -226,6 +228,7 @@ def test_launcher_on_each_of_several_ranks_is_found(words: str) -> None:
         "python train.py",
         "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint a:29400 train.py",
         "torchrun --nnode=1:2 train.py",
+        "torchrun --nnodes=16 train.py",
         "accelerate launch --multi_gpu train.py",
         "accelerate launch --num_processes 2 train.py",
     ],

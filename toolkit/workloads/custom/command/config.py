@@ -19,6 +19,8 @@ from toolkit.workloads.custom.command.words import inside, launcher
 
 #: Serves as the batch size, which otherwise limits the number of ranks.
 _MOST_RANKS = 65_536
+#: An option of torchrun that names more than one host.
+_OTHER_HOSTS = re.compile(r"--nnodes?[ =](?!1(:1)?( |$))")
 
 
 _PYTHON = re.compile(r"python[\d.]*")
@@ -70,9 +72,9 @@ class CommandExperiment(Experiment):
         """A launcher on each rank, if nothing tells it of other hosts: its processes know only each other."""
         words, name = self.task.run, launcher(self.task.run)
         environment = {**os.environ, **getattr(self.resources, "environment", {})}
-        is_told = "PET_NNODES" in environment or any(word.startswith("--nnode") for word in words)
+        is_told = "PET_NNODES" in environment or _OTHER_HOSTS.search(" ".join(words)) is not None
         if self.task.launch == "each" and name.startswith(("torch", "deepspeed")) and not is_told:
-            problem = f"each rank starts its own {name}: they may train separately and write into one run"
+            problem = f"each rank starts {name}: the ranks may train separately and write into one run"
             hint = "task.launch=node, which makes another run"
             if name.startswith("deepspeed"):
                 hint += "; torchrun for several hosts"

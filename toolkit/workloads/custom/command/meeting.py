@@ -77,7 +77,7 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
     """
     rank, size = (world.node, world.nodes) if by_node else (world.rank, world.size)
     local_rank, local_size = (0, 1) if by_node else (world.local_rank, world.local_size)
-    launcher = os.environ.get(LAUNCHER_VARIABLE)
+    restarter = os.environ.get(LAUNCHER_VARIABLE)
     environ = {name: value for name, value in os.environ.items() if name not in _OF_RANKS} | {
         "RANK": str(rank),
         "LOCAL_RANK": str(local_rank),
@@ -91,8 +91,8 @@ def environment(run: RunDir, world: World, place: Place, *, by_node: bool, param
         "STK_ATTEMPT": str(place.attempt),
         "STK_NONCE": world.nonce,
         "STK_WATCHER": str(os.getpid()),
-        # Not the one of another run, within which this one was started.
-        "STK_RESTARTER": launcher if launcher == str(os.getppid()) else "",
+        # Empty if the launcher is that of another run, whose command started this run.
+        "STK_RESTARTER": restarter if restarter == str(os.getppid()) else "",
         "STK_CHECKPOINT_DIR": str(run.checkpoints),
         "STK_LATEST_CHECKPOINT": str(run.checkpoints / place.latest) if place.latest else "",
         "STK_STOP_FILE": str(run.stop_request(world.nonce)),

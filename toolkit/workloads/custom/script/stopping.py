@@ -71,7 +71,8 @@ class Signals:
             if is_dead and not _waits(place):
                 # The run may already have been restarted.
                 os._exit(128 + number)
-            _mend_output(place.run.log(place.nonce, 0), is_dead)
+            if place.is_main:
+                _mend_output(place.run.log(place.nonce, 0), is_dead)
         if number == signal.SIGINT and self.came:
             if hasattr(sys, "ps1"):
                 # Only the cell ends: a session has more than the training. SIGTERM still counts.
@@ -100,7 +101,7 @@ def _waits(place: Place) -> bool:
 
 
 def _mend_output(log: Path, is_dead: bool) -> None:
-    """Write output into a log from now on if the process that copied it there is dead.
+    """Write rank 0's output into its log from now on if the process that copied it there is dead.
 
     is_dead  whether that is known; its end of the pipe may still be open for a moment
     """
@@ -121,8 +122,8 @@ def _lives(process: int) -> bool:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, 0)
         with suppress(OSError):
-            # One that has ended is listed until its parent notices that.
-            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            # A zombie has ended.
+            return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
         return True
     return False
 

@@ -125,7 +125,7 @@ def test_training_in_a_session_is_asked_once_by_each_interrupt(
 
 @pytest.fixture
 def dead() -> Iterator[int]:
-    """A process that has ended and is still listed."""
+    """A zombie process."""
     process = os.posix_spawnp("true", ["true"], os.environ)
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     yield process

@@ -39,12 +39,13 @@ def best_step(run: RunDir) -> int:
     Raises UserError if the run has not finished, if its result is damaged, or if its own program trains the
     model.
     """
-    best = finished_result(run).get("best") or {}
-    step = best.get("step") if isinstance(best, dict) else best
-    if step is None:
+    best = finished_result(run).get("best")
+    if not isinstance(best, dict | None):
+        raise _damaged(run, "best is not a JSON object")
+    if (step := (best or {}).get("step")) is None:
         raise UserError(
             f"{run.run_id} has finished, but has no best checkpoint: its own program trains the model, "
-            "and only that can load its weights"
+            "and only this program can load the weights"
         )
     if (found := whole(step)) is None:
         raise _damaged(run, "its best step is not a number")

@@ -17,7 +17,7 @@ from toolkit.errors import UserError
 #: Words that only names of secrets contain.
 _ANYWHERE = r"PASSW(OR)?D|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK"
 #: Ends of names; those of the second group only as a whole word: MONKEY is not a key.
-_ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|DSN|COOKIE|BEARER))(_ID|_?\d+)?$"
+_ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|COOKIE|BEARER))(_ID|_?\d+)?$"
 #: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
 _ADDRESS = rf"(^|_)(({_SERVICES})\w*(URL|URI)|DSN)(_?\d+)?$"

@@ -44,8 +44,8 @@ def check_before_queue(
         found += check_shapes(experiment)
     warnings = [*schedule_warnings(experiment), *exactness_warnings(experiment)]
     warnings += task_kinds()[experiment.task.kind].file_warnings(experiment)
-    on_slurm = cluster == "slurm"
-    if (world_size(experiment.resources) if on_slurm else local_processes(experiment, os.environ)) > 1:
+    is_local = cluster != "slurm"
+    if (local_processes(experiment, os.environ) if is_local else world_size(experiment.resources)) > 1:
         warnings += experiment.warnings_of_several_ranks
     if "data" not in sections:
         warnings += experiment.data.warnings()

@@ -48,7 +48,7 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
             shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
             restrict_writes(temporary)
         else:
-            copy_code(temporary, [experiment.task.kind], kept_files(experiment))
+            copy_or_nothing(temporary, experiment)
     try:
         if is_link:
             # If another process was first, this is a folder now, and unlink fails.

@@ -35,7 +35,7 @@ def _suggested_time(text: str) -> str:
     if (match := _DURATION.fullmatch(text)) is None or not float(match[1]):
         return ""
     if match[2] is None:
-        # As many seconds in the one case as minutes in the other.
+        # N minutes have as many seconds as N hours have minutes.
         number = max(1, round(float(match[1]) * 60))
         hours = format_minutes(number)
         return f"{number // 60}:{number % 60:02d} for {match[1]} minutes, {hours} for {match[1]} hours"

@@ -91,7 +91,7 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     record = _record(folder, config, sweep, combinations, before)
     known = candidates(combinations, parent)
     if len(known) == 1 and not (sweep.seeds or sweep.samples):
-        warnings.append("this sweep is one run: no key has values that make another one")
+        warnings.append("this sweep is one run: no key has several values, or all make the same run")
     gone = list(states([folder.run(each.run_id) for each in record.removed]).values())
     return Wanted(
         folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings

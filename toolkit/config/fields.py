@@ -26,7 +26,7 @@ class Limits:
     hub                a folder, made absolute if it or its parent exists, or else a name on a model hub
     run                the folder of an earlier run, or a file in it: `stk clean` keeps it
     json_file          a mapping, or the name of a JSON file that holds one: it is read in place of the name
-    amount             a text with a number: a fraction without quotes is that text too, for a rule to judge
+    amount             a text, such as a time: a fraction without quotes becomes a text, which a rule checks
     rest               a mapping of shares; one may be null: it takes the rest of 1
     kinds              a section, or a list of sections, with one of these dataclasses for each `kind`; called
                        late, so that a kind may hold sections of the same table

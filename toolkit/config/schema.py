@@ -291,7 +291,7 @@ class Experiment:
 
     @property
     def warnings_of_several_ranks(self) -> Iterator[Violation]:
-        """Keys with which several ranks may not train together."""
+        """Warnings of keys with which several ranks might train separately."""
         return iter(())
 
     @property

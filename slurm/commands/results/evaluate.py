@@ -90,9 +90,7 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
         *(key for each in evaluate_options() for key in each.overrides(arguments)),
     ]
     if arguments.data is None and overrides:
-        raise UserError(
-            f"keys only set how the file of --data is read, and there is no --data: leave out {overrides[0]}"
-        )
+        raise UserError(f"keys set how the file of --data is read; without --data leave out {overrides[0]}")
     if arguments.data is not None and arguments.split is not None:
         raise UserError(
             "--split selects from the run's own data, but --data is scored as a whole: leave one of them out"

@@ -44,7 +44,7 @@ def with_entries(default: Sequence[Any], entries: dict[str, Any], key: Key) -> l
 def filled(value: Any, default: Any, key: Key) -> Any:
     """An untyped value with the entries of its default that overrides did not set.
 
-    Without a default it is a list if its keys are all the indexes of one. Raises NoEntry.
+    Without a default, a mapping that overrides began is a list if its keys are 0 to n - 1. Raises NoEntry.
     """
     if isinstance(value, list):
         return [filled(inner, None, (*key, str(index))) for index, inner in enumerate(value)]
@@ -58,7 +58,7 @@ def filled(value: Any, default: Any, key: Key) -> Any:
     elif is_list:
         known = {str(index): inner for index, inner in enumerate(default)}
     inner = {name: filled(inner, known.get(name), (*key, str(name))) for name, inner in value.items()}
-    # The default of a parameter that takes a mapping, too, may be an empty list.
+    # A parameter with an empty list as its default may also take a mapping.
     if is_list and (known or all(index_in(name) is not None for name in inner)):
         return with_entries(default, inner, key)
     if is_begun and not isinstance(default, dict) and all(str(index) in inner for index in range(len(inner))):

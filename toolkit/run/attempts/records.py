@@ -99,7 +99,7 @@ def attempt_records(lines: Iterable[Mapping[str, Any]]) -> list[AttemptRecord]:
 
 
 def steps_done(progress: Mapping[str, Any], last: AttemptRecord | None) -> int | None:
-    """The steps of an unfinished run; None if unknown. A failing attempt writes no last progress.json.
+    """The steps of an unfinished run; None if unknown. A failed attempt's last step is not in progress.json.
 
     progress   contents of progress.json
     last       the newest attempt

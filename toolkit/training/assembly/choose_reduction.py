@@ -79,10 +79,10 @@ def compile_model(model: nn.Module, train: Train, group: Group) -> None:
     log.info("torch compiles the model at its first step, which takes a minute or more")
     # Dynamo would split the graph at DDP's buckets: less is fused, and some releases fail or recompile.
     torch._dynamo.config.optimize_ddp = False
-    # A model of torch.fx has no module's name there. Of a model that its user compiles, the settings count.
+    # The forward of a torch.fx model has no __module__. A model that its user compiles keeps its settings.
     is_of_torch = (getattr(model.forward, "__module__", None) or "").startswith("torch.")
     if is_of_torch and not any(map(_is_compiled_by_user, model.modules())):
-        # Dynamo compiles no function of torch, such as forward of nn.Sequential, unless another one calls it.
+        # Dynamo skips a function of torch, such as forward of nn.Sequential, unless another one calls it.
         model._compiled_call_impl = torch.compile(_calling(model), dynamic=True)
     else:
         model.compile(dynamic=True)

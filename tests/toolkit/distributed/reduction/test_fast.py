@@ -54,7 +54,7 @@ def in_group(world: World, folder: Path, work: Callable[..., Any], *arguments: A
 
 
 def collectives_of_a_step(group: process_group.Group) -> list[str]:
-    """What a step of two micro-batches asks the network for, and when it asks for what rides.
+    """The all-reduces of a step of two micro-batches, and when it calls `piggyback`.
 
     `computed` comes before the end of backward, where DDP waits for the other ranks.
     """

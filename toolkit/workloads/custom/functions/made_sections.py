@@ -87,7 +87,8 @@ def _kind_faults(section: str, functions: Functions, tree: Mapping[str, Any]) ->
 def _with_default(name: str, value: Any, default: Any) -> Any:
     """Return a value with the other entries of its default. Raises NoEntry.
 
-    A key of the section for which the function has no list stays a Begun: the section has its default.
+    A key of the section stays a Begun if its default in the function is no list: the checker then adds the
+    entries of the section's default.
     """
     is_of_section = name in SECTION_KEYS and not isinstance(default, list | tuple)
     return value if is_of_section else filled(value, default, (_OPTIMIZER, name))

@@ -55,7 +55,7 @@ def _with_trees(module: str, path: Path, root: Path) -> Iterator[tuple[Path, ast
 
 
 def not_kept(module: str, path: Path, root: Path) -> set[Path]:
-    """Find what code with `__file__` names, in `root` or above it, and of which a run has no copy."""
+    """Find files and folders in `root` or above it that code with `__file__` names and no run copies."""
     if root.name in _INSTALLED:
         return set()
     with_copies, found = set[Path](), set[Path]()
@@ -130,7 +130,7 @@ def _above(root: Path) -> Sequence[Path]:
 
 
 def _named_above(above: Sequence[Path], below: Sequence[Path], tree: ast.Module) -> Iterator[Path]:
-    """Yield what is in folders above, but in none of those below, under texts joined to `__file__`."""
+    """Yield paths that code joins to `__file__`, if they exist in a folder above and in none below."""
     for text in sorted(_joined_to_file(tree)) if above else ():
         path = Path(*(part for part in Path(text).parts if part != ".."))
         if path.parts and not any(os.path.exists(folder / path) for folder in below):

@@ -114,7 +114,7 @@ def _has(package: str, name: str) -> bool:
 def package_around(path: Path, names: Iterable[str]) -> Path | None:
     """The folder of the package that a task's file is in and imports from; None if it imports others.
 
-    names   top-level names that the file imports, or files beside it
+    names   top-level names that the file imports, or that files beside it import
     """
     packages = _packages(path)
     for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
@@ -226,12 +225,12 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
 
 
 def files_not_kept(experiment: Any) -> Iterator[Violation]:
-    """Find what the user's code may read beside or above itself, and would not find in a run."""
+    """Find what the user's code may read or import, and would not find in a run."""
     task: FunctionsTask = experiment.task
     path = locate(task.module, [task.code_folder])
     root = root_of(task.module, path)
-    if names := sorted(map(os.path.relpath, not_kept(task.module, path, root))):
-        problem = f"a run keeps no copy of {few(names, 5)}, which its code may read"
+    if names := sorted(str(each.relative_to(root)) for each in not_kept(task.module, path, root)):
+        problem = f"a run keeps no copy of {few(names, 5)} beside {path.name}"
         hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
         yield Violation(key=_MODULE, problem=problem, hint=hint)
     if is_file(task.module) and (package := own_package(task.module, path, root)) is not None:

@@ -10,23 +10,6 @@ from toolkit.workloads.custom.functions.project.kept_files import not_kept, proj
 from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 
-#: Code with `__file__` that reads `data` in the working directory.
-OF_WORKING_FOLDER = """
-DATA = Path('data')
-LOG = logging.getLogger(Path(__file__).name)
-LOG.info('data')
-CACHE = Path(__file__).parent / 'cache'
-load_dataset('data', cache_dir=CACHE)
-parser.add_argument('data', default=CACHE)
-CFG = yaml.safe_load(open(CACHE))
-CFG.get('data')
-ABSOLUTE = CACHE / '/data'
-def f(path):
-    return path / 'data'
-def g():
-    path = Path(__file__)
-"""
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -94,34 +77,6 @@ def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(pr
     (project / "rows").mkdir()
     (project / "pack/unread.bin").write_bytes(bytes(1 + (1 << 20)))
     assert not_kept("pack.inner.deep", deep, project) == {project / "pack/large.bin", project / "rows"}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "CONF = Path(__file__).resolve().parents[3] / 'conf' / 'defaults.yaml'",
-        "CONF = os.path.join(os.path.dirname(__file__), '../../../conf/defaults.yaml')",
-        "ROOT: Path = Path(__file__).parents[3]\ndef f():\n    return ROOT.joinpath('conf', 'defaults.yaml')",
-        "def f():\n    here = dirname(abspath(__file__))\n    with open(join(here, '..', 'conf')): pass",
-    ],
-)
-@pytest.mark.parametrize("mark, is_found", [("pyproject.toml", True), (".git", True), ("", False)])
-def test_what_code_reads_above_its_package_is_found_within_the_project(
-    project: Path, line: str, mark: str, is_found: bool
-) -> None:
-    (project / "src").mkdir()
-    (project / "pack").rename(project / "src/pack")
-    for name in ("conf", "data", "words.txt"):
-        (project / name).mkdir()
-    (project / "conf/defaults.yaml").touch()
-    if mark:
-        (project / mark).touch()
-    deep = project / "src/pack/inner/deep.py"
-    deep.write_text(f"{line}\nWORDS = Path(__file__).parents[1] / 'words.txt'\n{OF_WORKING_FOLDER}")
-    found = {
-        path.relative_to(project).parts[0] for path in not_kept("pack.inner.deep", deep, project / "src")
-    }
-    assert found == ({"conf"} if is_found else set())
 
 
 def test_large_compiled_module_of_a_package_is_kept(project: Path) -> None:

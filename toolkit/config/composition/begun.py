@@ -58,9 +58,12 @@ def filled(value: Any, default: Any, key: Key) -> Any:
     elif is_list:
         known = {str(index): inner for index, inner in enumerate(default)}
     inner = {name: filled(inner, known.get(name), (*key, str(name))) for name, inner in value.items()}
-    # A parameter with an empty list as its default may also take a mapping.
-    if is_list and (known or all(index_in(name) is not None for name in inner)):
+    # A parameter with a list as its default may also take a mapping, which replaces it.
+    are_indexes = [index_in(name) is not None for name in inner]
+    if is_list and (all(are_indexes) or (known and any(are_indexes))):
         return with_entries(default, inner, key)
+    if is_list:
+        return inner
     if is_begun and not isinstance(default, dict) and all(str(index) in inner for index in range(len(inner))):
         return [inner[str(index)] for index in range(len(inner))]
     return {**known, **inner}

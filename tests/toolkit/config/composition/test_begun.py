@@ -33,6 +33,7 @@ def value(written: Any, default: Any, *begun: Key) -> Any:
         ({"a": 5}, 3, {"a": 5}),
         ({"a": 5, "0": 6}, (), {"a": 5, "0": 6}),
         ({"0": 5}, [], [5]),
+        ({"a": 5}, [1, 2], {"a": 5}),
     ],
 )
 def test_a_begun_value_has_the_other_entries_of_its_default(
@@ -51,8 +52,8 @@ def test_default_is_used_only_as_deep_as_overrides_began() -> None:
     assert value(written, default, (*KEY, "a")) == {"a": [7], "b": {"c": 8}}
 
 
-@pytest.mark.parametrize("name", ["3", "x", "99999999999"])
-def test_an_index_that_a_list_does_not_have_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name, others", [("3", {}), ("x", {"0": 4}), ("99999999999", {})])
+def test_an_index_that_a_list_does_not_have_is_refused(name: str, others: dict[str, int]) -> None:
     with pytest.raises(NoEntry) as error:
-        value({name: 5}, [1, 2], KEY)
+        value({name: 5, **others}, [1, 2], KEY)
     assert error.value.key == (*KEY, name)

@@ -88,8 +88,10 @@ def _with_default(name: str, value: Any, default: Any) -> Any:
     """Return a value with the other entries of its default. Raises NoEntry.
 
     A key of the section stays a Begun if its default in the function is no list: the checker then adds the
-    entries of the section's default.
+    entries of the section's default. Other entries without a default are those of a mapping.
     """
+    if isinstance(value, Begun) and name not in SECTION_KEYS and not isinstance(default, list | tuple | dict):
+        return dict(value)
     is_of_section = name in SECTION_KEYS and not isinstance(default, list | tuple)
     return value if is_of_section else filled(value, default, (_OPTIMIZER, name))
 

@@ -254,18 +254,6 @@ def test_a_folder_that_the_file_reads_beside_itself_is_named_in_a_warning(config
     assert "rows" in warning.problem
 
 
-def test_a_folder_that_the_file_reads_above_itself_is_named_in_a_warning(
-    config: Path, tmp_path: Path
-) -> None:
-    code = config.with_name("digits.py")
-    for name in ("rows", ".git"):
-        (tmp_path / name).mkdir()
-    code.write_text(f"{code.read_text()}\nROWS = Path(__file__).parents[1] / 'rows' / 'train.csv'\n")
-    experiment = load(config)
-    (warning,) = task_kinds()[experiment.task.kind].file_warnings(experiment)
-    assert "rows" in warning.problem
-
-
 def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:
     experiment = load(config)
     assert copy.deepcopy(experiment) == experiment
@@ -349,6 +337,13 @@ def test_override_of_an_entry_keeps_the_other_momenta_of_an_own_optimizer(config
     source = "\ndef optimizer(model, lr=0.1, betas: list[float] = [0.7, 0.8]):\n    pass\n"
     (config.parent / "digits.py").write_text(DIGITS + source)
     assert load(config, ["optimizer.betas.1=0.9"]).optimizer.betas == (0.7, 0.9)
+
+
+def test_override_of_an_entry_makes_a_mapping_if_an_own_optimizer_has_no_default(config: Path) -> None:
+    (config.parent / "digits.py").write_text(
+        f"{DIGITS}\ndef optimizer(model, lr=0.1, layers=None):\n    pass\n"
+    )
+    assert load(config, ["optimizer.layers.0=0.5"]).optimizer.arguments["layers"] == {"0": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ class Signals:
             if is_dead and not _waits(place):
                 # The run may already have been restarted.
                 os._exit(128 + number)
-            if place.is_main:
-                _mend_output(place.run.log(place.nonce, 0), is_dead)
+            # All processes that a command of rank 0 starts may have its pipe; the other ranks have files.
+            _mend_output(place.run.log(place.nonce, 0), is_dead)
         if number == signal.SIGINT and self.came:
             if hasattr(sys, "ps1"):
                 # Only the cell ends: a session has more than the training. SIGTERM still counts.
@@ -90,8 +90,8 @@ class Signals:
             return False
         has_new_parent = os.getppid() != self._parent
         if watcher == self._parent:
-            # Until its last thread has ended, it remains the parent.
-            return has_new_parent or not _lives(watcher)
+            # Until its last thread has ended, it remains the parent. It may be another user's.
+            return has_new_parent or _is_zombie(watcher)
         return has_new_parent and not _lives(watcher)
 
 
@@ -121,10 +121,14 @@ def _has_no_reader(pipe: int) -> bool:
 def _lives(process: int) -> bool:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, 0)
-        with suppress(OSError):
-            # A zombie has ended.
-            return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-        return True
+        return not _is_zombie(process)
+    return False
+
+
+def _is_zombie(process: int) -> bool:
+    """Whether a process has ended and is still listed; False where that cannot be seen."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[:1] == [b"Z"]
     return False
 
 

@@ -158,6 +158,29 @@ def test_script_whose_wrapper_has_ended_leaves_only_if_stk_is_dead(
     assert output == ("asked True\n" if len(alive) == 1 else "")
 
 
+OF_ANOTHER_USER = """
+import os, signal
+import stk
+run = stk.current_run()
+def kill(process, number):
+    raise PermissionError
+os.kill = kill
+signal.raise_signal(signal.SIGTERM)
+print("asked", run.should_stop())
+"""
+
+
+def test_stk_of_another_user_is_not_taken_for_dead(tmp_path: Path) -> None:
+    """As below `setpriv` in a container, where stk may not be asked by a signal."""
+    environ = {
+        "STK_RUN_DIR": str(tmp_path),
+        "STK_STOP_FILE": str(tmp_path / "stop"),
+        "STK_NONCE": "first",
+        "STK_WATCHER": str(os.getpid()),
+    }
+    assert executed(OF_ANOTHER_USER, tmp_path, os.environ | environ) == "asked True\n"
+
+
 class Training:
     """Calls of one rank that tell how long they took."""
 

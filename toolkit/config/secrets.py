@@ -20,7 +20,7 @@ _ANYWHERE = r"PASSW(OR)?D|PASSPHRASE|SECRET|CREDENTIAL|APIKEY|WEBHOOK"
 _ENDS = r"(TOKEN|(?<!OLD)(?<=.)PWD|(^|_)(KEYS?|PASS|AUTH|PAT|COOKIE|BEARER))(_ID|_?\d+)?$"
 #: Services with an address that usually contains a password.
 _SERVICES = r"DATABASE|DB|PG|POSTGRES|MYSQL|MARIADB|MONGO|REDIS|AMQP|RABBITMQ|BROKER|SQLALCHEMY|INDEX"
-_ADDRESS = rf"(^|_)(({_SERVICES})\w*(URL|URI)|DSN)(_?\d+)?$"
+_ADDRESS = rf"(^|_)(({_SERVICES})\w*(URL|URI)(_?\d+)?|DSN(_ID|_?\d+)?)$"
 _SECRET = re.compile(rf"{_ANYWHERE}|{_ENDS}|{_ADDRESS}")
 #: A value that is no name, word, path, file name or address: at least 12 characters, with letters and digits.
 _UNMISTAKABLE = re.compile(
@@ -29,9 +29,9 @@ _UNMISTAKABLE = re.compile(
 #: A key of a data set or of a cache, whose value is no secret.
 _OF_DATA = re.compile(r"(?!.*(API|ACCESS|SECRET|PRIVATE)).*KEYS?")
 #: The variable of an address, and signs of a password in it; without them the address is no secret.
-_OF_ADDRESS, _WITH_PASSWORD = re.compile(rf"(?!.*({_ANYWHERE})).*{_ADDRESS}"), re.compile("[@:;=]")
+_OF_ADDRESS, _WITH_PASSWORD = re.compile(rf"(?!.*({_ANYWHERE})).*{_ADDRESS}"), re.compile("[@:;=/]")
 #: The variable of an account, and a value that is its name; other values are as random as its secret.
-_OF_ACCOUNT = re.compile(rf"(?!.*({_ANYWHERE})).*ACCESS_KEY(_ID)?(_?\d+)?")
+_OF_ACCOUNT = re.compile(rf"(?!.*({_ANYWHERE}|API|PRIVATE|STORAGE)).*ACCESS_KEY(_ID)?(_?\d+)?")
 _WORDS = re.compile(r"[a-z]+\d{0,4}([-_]([a-z]+\d{0,4}|\d{1,4}))+")
 #: Minimum length of a value that is searched for in texts.
 _SHORTEST = 6

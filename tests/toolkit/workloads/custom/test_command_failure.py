@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import traceback
 from typing import Any
 
@@ -107,6 +108,7 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
         (errno.EHOSTUNREACH, True),
         (errno.ENETUNREACH, True),
         (errno.ENETDOWN, True),
+        (socket.EAI_AGAIN, True),
         (errno.EROFS, False),
         (errno.ECONNREFUSED, False),
         (errno.EACCES, False),

@@ -38,11 +38,11 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, also within the message of a library's own exception.
-_ERRNO = re.compile(r"\[Errno (\d+)\] ")
+_ERRNO = re.compile(r"\[Errno (-?\d+)\] ")
 #: Errors of a disk or network after which a new attempt is made. A full disk, a refused connection and a
 #: read-only file system do not pass by themselves.
 _PASSING = IO_ERRORS - NO_ROOM - {errno.ECONNREFUSED, errno.EROFS}
-_CLASSES_BY_ERRNO = {**dict.fromkeys(_PASSING, IO), errno.ENOMEM: OUT_OF_MEMORY}
+_CLASSES_BY_ERRNO = {**dict.fromkeys(_PASSING, IO), socket.EAI_AGAIN: IO, errno.ENOMEM: OUT_OF_MEMORY}
 #: In the error of torch's store about its port, which `stk` chooses. A port of the program's own stays taken.
 _STORE = "server socket"
 #: Exceptions by which a launcher reports that its process failed. The exception of that process says why.

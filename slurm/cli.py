@@ -146,5 +146,5 @@ def _meaning(key: Sequence[str], value: object) -> object:
     parse = parse_minutes if key[-1] == "time" else parse_mb if key[-1] in MEMORY else str
     try:
         return parse(text)
-    except UserError:
+    except (UserError, ValueError):
         return text

@@ -89,10 +89,11 @@ class FastReduction:
         return done
 
     def finish(self) -> np.ndarray:
-        if self._ddp is None:
+        is_incomplete = self._ddp is not None and self._summed < self._size
+        if self._ddp is None or is_incomplete:
+            # No hook of the last bucket has called it.
             self._computed()
-        elif self._summed < self._size:
-            self._computed()
+        if is_incomplete:
             # DDP waits for a gradient of every parameter that any output reaches, and reports nothing.
             raise UserError(
                 "Loss.count or Loss.sums has a gradient of parameters that Loss.total does not reach, so the "

@@ -51,7 +51,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
 
 @pytest.fixture
 def run(user: User) -> RunDir:
-    """A run of the user's which nobody has started."""
+    """A run of the user that has not started."""
     return create_run(user.experiment(), user.experiments)
 
 

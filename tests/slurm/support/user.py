@@ -93,13 +93,13 @@ class User:
         return Answer(code, out.getvalue(), err.getvalue())
 
     def told(self, *arguments: object) -> str:
-        """What the command prints where all is well."""
+        """The output of the command, which must succeed."""
         answer = self.stk(*arguments)
         assert answer.code == 0, answer
         return answer.out
 
     def refused(self, *arguments: object, code: int = ExitCode.WRONG_INPUT) -> str:
-        """What the command says to the user where it ends with this exit code."""
+        """The error of the command, which must end with this exit code."""
         answer = self.stk(*arguments)
         assert answer.code == code, answer
         return answer.err

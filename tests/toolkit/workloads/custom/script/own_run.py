@@ -1,4 +1,4 @@
-"""A run, as a script sees it that has just been started, or that is the test's own process."""
+"""A run as its script sees it. The script is a new process, or the test's own."""
 
 from __future__ import annotations
 

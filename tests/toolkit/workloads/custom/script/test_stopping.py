@@ -171,7 +171,7 @@ print("asked", run.should_stop())
 
 
 def test_stk_of_another_user_is_not_taken_for_dead(tmp_path: Path) -> None:
-    """As below `setpriv` in a container, where stk may not be asked by a signal."""
+    """A script below `setpriv` in a container may send no signal to stk."""
     environ = {
         "STK_RUN_DIR": str(tmp_path),
         "STK_STOP_FILE": str(tmp_path / "stop"),

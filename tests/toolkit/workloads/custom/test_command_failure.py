@@ -244,7 +244,7 @@ def test_error_handled_in_a_process_of_torchrun_does_not_decide_the_class(steps:
 
 @pytest.mark.parametrize("ignored", ["", _IGNORED.format("in: <function close")], ids=["alone", "ignored"])
 def test_error_handled_long_before_does_not_decide_the_class(ignored: str) -> None:
-    """It is reported even if Python ignored a later error."""
+    """Even if Python ignored another error after it."""
     handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"
     found = record(handled + ignored + "#500 loss 0.31\n" * 99 + "no labels are left\n", code=3)
     assert found["class"] == "exception"

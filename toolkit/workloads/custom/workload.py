@@ -9,28 +9,32 @@ from typing import Any
 from toolkit.workload import LOSS, TaskSpec, Workload
 from toolkit.workloads.custom.command import config
 from toolkit.workloads.custom.command.kept_files import kept_files, shared_outputs
-from toolkit.workloads.custom.functions import sections
+from toolkit.workloads.custom.functions.project.kept_files import files_not_kept
+from toolkit.workloads.custom.functions.project.kept_files import kept_files as kept_files_of_functions
+from toolkit.workloads.custom.functions.sections import classes
+from toolkit.workloads.custom.functions.sections.metrics import metrics_of
+from toolkit.workloads.custom.functions.sections.own_sections import from_text, own_sections
 from toolkit.workloads.custom.functions.user_code import prediction_fault
 
 _PACKAGE = "toolkit.workloads.custom"
 
 _FUNCTIONS = TaskSpec(
-    kind=sections.KIND,
-    config=sections.FunctionsTask,
-    data=sections.AnyData,
-    models={sections.MODEL_KIND: (sections.AnyModel, "")},
+    kind=classes.KIND,
+    config=classes.FunctionsTask,
+    data=classes.AnyData,
+    models={classes.MODEL_KIND: (classes.AnyModel, "")},
     task=f"{_PACKAGE}.functions.task:FunctionsTask",
     metrics=(LOSS,),
-    task_metrics=sections.metrics_of,
+    task_metrics=metrics_of,
     metric_keys=("task",),
     report=f"{_PACKAGE}.functions.own_report:FunctionReport",
     predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
-    file_warnings=sections.files_not_kept,
-    from_text=sections.from_text,
-    own_sections=sections.own_sections,
-    kept_files=sections.kept_files,
+    file_warnings=files_not_kept,
+    from_text=from_text,
+    own_sections=own_sections,
+    kept_files=kept_files_of_functions,
     makes=("optimizer", "lr_scheduler"),
     has_move=True,
 )

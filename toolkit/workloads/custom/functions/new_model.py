@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
-from toolkit.workloads.custom.functions.sections import AnyModel
+from toolkit.workloads.custom.functions.sections.classes import AnyModel
 from toolkit.workloads.custom.functions.user_code import UserCode
 
 

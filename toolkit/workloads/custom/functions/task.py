@@ -30,11 +30,11 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workload import Progress, silent
-from toolkit.workloads.custom.functions.made_sections import SECTION_KEYS
 from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
 from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
+from toolkit.workloads.custom.functions.sections.optimizer_schedule import SECTION_KEYS
 from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode
 

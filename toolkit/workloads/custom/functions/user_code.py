@@ -20,7 +20,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.functions.project.places import CODE, PROJECT, is_file, locate, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, Functions, read_functions
-from toolkit.workloads.custom.functions.sections import FunctionsTask
+from toolkit.workloads.custom.functions.sections.classes import FunctionsTask
 
 PREDICT = "predict"
 

@@ -5,17 +5,60 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
-from toolkit.workloads.custom.functions.project.places import OURS, is_file, package_around
+from toolkit.errors import UserError
+from toolkit.system.output.few import few
+from toolkit.workload import Violation
+from toolkit.workloads.custom.functions.project.places import (
+    OURS,
+    PROJECT,
+    as_module,
+    is_file,
+    locate,
+    package_around,
+    root_of,
+)
+from toolkit.workloads.custom.functions.reading.problems import Unfit
 
 #: A larger file in a package that is not code is data.
 _LARGEST_BYTES = 1 << 20
+_MODULE = ("task", "module")
 #: Names of the folders that packages are installed into.
 _INSTALLED = ("site-packages", "dist-packages")
+
+
+def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
+    """The user's files that a run of the task keeps, each with its place in the folder of the code.
+
+    Raises UserError if they are missing.
+    """
+    task = experiment.task
+    try:
+        path = locate(task.module, [task.code_folder])
+    except Unfit as unfit:
+        raise UserError(f"the task's code is gone: {unfit}") from unfit
+    root = root_of(task.module, path)
+    for file in project_files(task.module, path, root):
+        yield file, f"{PROJECT}/{file.relative_to(root)}"
+
+
+def files_not_kept(experiment: Any) -> Iterator[Violation]:
+    """Find what the user's code may read or import, and would not find in a run."""
+    task = experiment.task
+    path = locate(task.module, [task.code_folder])
+    root = root_of(task.module, path)
+    if names := sorted(str(each.relative_to(root)) for each in not_kept(task.module, path, root)):
+        problem = f"a run keeps no copy of {few(names, 5)} beside {path.name}"
+        hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
+        yield Violation(key=_MODULE, problem=problem, hint=hint)
+    if is_file(task.module) and (package := own_package(task.module, path, root)) is not None:
+        problem = f"the run of a file keeps no copy of the package {package.name}, which its code imports"
+        yield Violation(key=_MODULE, problem=problem, hint=as_module(path, package))
 
 
 def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:

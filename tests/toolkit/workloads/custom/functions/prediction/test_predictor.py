@@ -15,7 +15,7 @@ from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workloads.custom.functions.prediction.predictor import FunctionsPredictor
-from toolkit.workloads.custom.functions.sections import FunctionsTask
+from toolkit.workloads.custom.functions.sections.classes import FunctionsTask
 
 FUNCTIONS = """\
 import torch

@@ -1,0 +1,83 @@
+"""The metrics that `step` returns: goals, titles and units from the user's file and the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from toolkit.system.output.nearest import guess
+from toolkit.workload import Metric, Violation
+from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions
+from toolkit.workloads.custom.functions.sections.classes import GOALS, UNITS, FunctionsTask
+
+
+def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
+    """The metrics whose goal is known."""
+    goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
+    # Runs of earlier versions have no titles and units.
+    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
+    return [
+        Metric(
+            name=name,
+            goal=goals[goal],
+            title=str(titles.get(name, "")),
+            unit=units[given.get(name, "number")],
+        )
+        for name, goal in task.metrics.items()
+    ]
+
+
+def declared_metrics(
+    functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the keys `metrics`, `titles` and `units` of the task section, each by metric."""
+    declared = functions.declared
+    titles = {each.name: each.title for each in declared if each.title}
+    units = {each.name: "share" for each in declared if each.unit == "share"}
+    return {
+        "metrics": _goals(functions, task, tree),
+        "titles": _with_written(titles, task, "titles"),
+        "units": _with_written(units, task, "units"),
+    }
+
+
+def _metric_and_goal(tree: Mapping[str, Any]) -> tuple[str, str]:
+    """Return name and goal of evaluation.metric; empty if not given."""
+    evaluation = tree.get("evaluation")
+    metric = evaluation.get("metric") if isinstance(evaluation, dict) else None
+    name, _, goal = metric.partition(":") if isinstance(metric, str) else ("", "", "")
+    return name, goal
+
+
+def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declared goals of metrics, by name."""
+    goals = _with_written({each.name: each.goal for each in functions.declared}, task, "metrics")
+    name, goal = _metric_and_goal(tree)
+    return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
+
+
+def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the file's declarations of its metrics, overridden by those of the experiment."""
+    written = task.get(key)
+    return {**said, **(written if isinstance(written, dict) else {})}
+
+
+def metric_faults(
+    functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """Find an evaluation.metric that `step` does not return, or that has no goal."""
+    name, goal = _metric_and_goal(tree)
+    key = ("evaluation", "metric")
+    if name in ("", LOSS):
+        return
+    if functions.metrics is not None and name not in functions.metrics:
+        returned = ", ".join((LOSS, *functions.metrics))
+        problem = (
+            f"found {name}, but step ({functions.path.name}:{functions.lines['step']}) returns {returned}"
+        )
+        hint = guess(name, [LOSS, *functions.metrics])
+        hint = hint or f'return {{"loss": …, "{name}": one_value_per_sample}}'
+        yield Violation(key=key, problem=problem, hint=hint)
+    elif not goal and name not in _goals(functions, task, tree):
+        problem = f"found {name}, but its goal is not declared"
+        yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")

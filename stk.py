@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from toolkit.errors import UserError as UserError
     from toolkit.workload import Metric as Metric
     from toolkit.workloads.custom.functions.base import Task as Task
-    from toolkit.workloads.custom.script import for_lightning as lightning
-    from toolkit.workloads.custom.script import for_transformers as transformers
     from toolkit.workloads.custom.script.current_run import current_run as current_run
+    from toolkit.workloads.custom.script.trainers import for_lightning as lightning
+    from toolkit.workloads.custom.script.trainers import for_transformers as transformers
 
 __all__ = [
     "CheckpointError",
@@ -65,7 +65,7 @@ _PLACES = {
     "Task": "toolkit.workloads.custom.functions.base:Task",
     "UserError": "toolkit.errors:UserError",
     "current_run": "toolkit.workloads.custom.script.current_run:current_run",
-    "lightning": "toolkit.workloads.custom.script.for_lightning",
+    "lightning": "toolkit.workloads.custom.script.trainers.for_lightning",
     "load": "toolkit.analysis.prediction.load:load_model",
     "plan": "slurm.api.planning:plan",
     "run": "slurm.api.submitting:run",
@@ -73,7 +73,7 @@ _PLACES = {
     "submit": "slurm.api.submitting:submit",
     "sweep": "slurm.api.sweeping:sweep",
     "testing": "toolkit.testing",
-    "transformers": "toolkit.workloads.custom.script.for_transformers",
+    "transformers": "toolkit.workloads.custom.script.trainers.for_transformers",
 }
 
 

@@ -46,6 +46,6 @@ def own_run_for(trainer: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     trainer  lightning or transformers, whose module is imported
     """
     run = AskedRun(folder)
-    monkeypatch.setattr(f"toolkit.workloads.custom.script.for_{trainer}.current_run", lambda: run)
+    monkeypatch.setattr(f"toolkit.workloads.custom.script.trainers.for_{trainer}.current_run", lambda: run)
     monkeypatch.setattr("toolkit.workloads.custom.script.resuming._begun", [])
     return run

@@ -11,14 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.errors import UserError
-from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json
-from toolkit.run.events import read_events
-from toolkit.run.run_dir import MANIFEST
-from toolkit.workloads.custom.script import resuming
-
-from .interrupted import (
+from tests.toolkit.workloads.custom.script.interrupted import (
     ALL_STEPS,
     TOTAL,
     Interrupted,
@@ -26,8 +19,14 @@ from .interrupted import (
     assert_goes_on_after_a_stop,
     logged_steps,
 )
-from .own_run import AskedRun, own_run_for
-from .training_scripts import TRANSFORMERS
+from tests.toolkit.workloads.custom.script.own_run import AskedRun, own_run_for
+from tests.toolkit.workloads.custom.script.training_scripts import TRANSFORMERS
+from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
+from toolkit.files import read_json
+from toolkit.run.events import read_events
+from toolkit.run.run_dir import MANIFEST
+from toolkit.workloads.custom.script import resuming
 
 pytestmark = pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
 
@@ -44,7 +43,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedRun:
 
 @pytest.fixture
 def callback(own_run: AskedRun) -> Any:
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
+    from toolkit.workloads.custom.script.trainers.for_transformers import RunCallback
 
     return RunCallback()
 
@@ -86,7 +85,7 @@ def small_trainer(folder: Path, *, max_steps: int = 2, **options: Any) -> Any:
     import torch
     from transformers import Trainer, TrainingArguments
 
-    from toolkit.workloads.custom.script.for_transformers import RunCallback
+    from toolkit.workloads.custom.script.trainers.for_transformers import RunCallback
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:
@@ -303,7 +302,7 @@ def test_second_training_in_one_script_is_refused(own_run: AskedRun, tmp_path: P
 def test_wrapped_train_method_keeps_its_signature() -> None:
     from transformers import Trainer
 
-    from toolkit.workloads.custom.script import for_transformers
+    from toolkit.workloads.custom.script.trainers import for_transformers
 
     before = inspect.getclosurevars(Trainer.train).nonlocals["train"]
     assert Trainer.train.__module__ == before.__module__ != for_transformers.__name__

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.toolkit.workloads.custom.script.interrupted import logged_steps
+from tests.toolkit.workloads.custom.script.own_run import AskedRun, own_run_for
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
-
-from .interrupted import logged_steps
-from .own_run import AskedRun, own_run_for
 
 # Only slow tests import it: the import would take each test worker four seconds.
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
@@ -69,7 +68,7 @@ def fit(
     import lightning
     import torch
 
-    from toolkit.workloads.custom.script.for_lightning import RunCallback
+    from toolkit.workloads.custom.script.trainers.for_lightning import RunCallback
 
     loader: Any = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)  # type: ignore[arg-type, unused-ignore]
     trainer = lightning.Trainer(
@@ -339,7 +338,7 @@ def test_checkpoint_that_torch_cannot_scan_does_not_end_the_training(
     def scan(path: Path) -> list[str]:
         raise EOFError
 
-    module = "toolkit.workloads.custom.script.for_lightning"
+    module = "toolkit.workloads.custom.script.trainers.for_lightning"
     monkeypatch.setattr(f"{module}.get_unsafe_globals_in_checkpoint", scan)
     fit()
     assert own_run.dir.checkpoint_steps() == [2, 4]

@@ -6,14 +6,12 @@ import functools
 import inspect
 import logging
 import os
-import random
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
@@ -23,18 +21,23 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
-from toolkit.workloads.custom.script.metrics import metric_name
 from toolkit.workloads.custom.script.ranks import largest
 from toolkit.workloads.custom.script.resuming import begin_once
+from toolkit.workloads.custom.script.trainers.lightning_metrics import (
+    epoch_at,
+    learning_rates,
+    loss_of,
+    of_training,
+    of_validation,
+    total_steps,
+)
+from toolkit.workloads.custom.script.trainers.random_state import RandomState, as_json, random_state, restore
 
 __all__ = ["RunCallback"]
 
 _STATE = "lightning.ckpt"
-_VALIDATION = ("val_", "val/", "validation_", "validation/")
-_TRAINING = ("train_", "train/")
 #: Steps between two lines of metrics, if the Trainer has no log_every_n_steps.
 _LOG_EVERY = 50
-_NO_SCORES = frozenset({"epoch", "step"})
 #: How many of the smallest parameters, and of the numbers of each, show whether the model has other weights.
 _WATCHED, _NUMBERS = 8, 1024
 #: An attribute of the method `fit` that resumes.
@@ -80,7 +83,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._random: dict[str, Any] | None = None
         # The state after the last step, for a save in a validation: progress, and random numbers.
         self._progress: dict[str, Any] = {}
-        self._drawn: _Drawn | None = None
+        self._drawn: RandomState | None = None
         self._watched: list[torch.Tensor] = []
         self._weights: list[torch.Tensor] = []
         # Whether to look if Lightning can load the next checkpoint.
@@ -111,7 +114,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         # The state at the end of the epoch determines how the next epoch is shuffled.
         if self._random is not None:
-            _set_random(self._random)
+            restore(self._random)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
@@ -121,7 +124,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._step = trainer.global_step
-        self._total = _total(trainer)
+        self._total = total_steps(trainer)
         self._watched = _watched(trainer)
         if self._resumes_within_epoch:
             self._move(trainer, last=False)
@@ -131,7 +134,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     ) -> None:
         # When resuming within an epoch, reading the samples has drawn random numbers again.
         if self._random is not None and self._resumes_within_epoch:
-            _set_random(self._random)
+            restore(self._random)
             self._move(trainer, last=True)
         self._random = None
 
@@ -159,13 +162,13 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if not self._is_at_step:
             return
         before, self._step = self._step, step
-        self._epoch = _epoch(trainer, batch_idx)
+        self._epoch = epoch_at(trainer, batch_idx)
         # callback_metrics also has values of earlier steps and epochs.
-        logged, loss = trainer._logger_connector.metrics["callback"], _loss(trainer, outputs)
+        logged, loss = trainer._logger_connector.metrics["callback"], loss_of(trainer, outputs)
         self._of_steps.update(logged)
         self._has_epoch, self._has_loss = True, bool(loss)
         is_due = _is_due(step, before, getattr(trainer, "log_every_n_steps", _LOG_EVERY))
-        metrics = loss | _of_training({**_rates(trainer), **logged}) if is_due else {}
+        metrics = loss | of_training({**learning_rates(trainer), **logged}) if is_due else {}
         self._run.log(step=step, total=self._total, epoch=self._epoch, **metrics)
         is_asked = self._run.should_stop()
         if is_asked or _is_due(step, before, self._every_n_steps):
@@ -173,7 +176,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if is_asked:
             self._run.leave()
         self._progress = trainer.fit_loop.epoch_loop.state_dict(prefix="epoch_loop.")
-        self._drawn = _drawn()
+        self._drawn = random_state()
         self._weights = [_first_numbers(each).clone() for each in self._watched]
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -232,7 +235,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not _is_in_training(trainer):
             return
-        metrics = _named(trainer.callback_metrics, _VALIDATION)
+        metrics = of_validation(trainer.callback_metrics)
         if metrics:
             epoch = float(trainer.current_epoch + 1) if trainer.is_last_batch else None
             self._run.log(step=trainer.global_step, split="validation", epoch=epoch, **metrics)
@@ -243,11 +246,11 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             return
         self._has_epoch = False
         # Of the rates, those of the next epoch are already there.
-        excluded, logged = self._of_steps.union(_rates(trainer)), trainer.callback_metrics
+        excluded, logged = self._of_steps.union(learning_rates(trainer)), trainer.callback_metrics
         # Lightning keeps all values, also those of earlier epochs.
         new = {name: logged[name] for name in logged if not _is_same(logged[name], self._written.get(name))}
         self._written.update(new)
-        metrics = _of_training({name: new[name] for name in new if name not in excluded})
+        metrics = of_training({name: new[name] for name in new if name not in excluded})
         if "loss" in metrics and self._has_loss:
             # The last step has a loss of its own.
             metrics["loss_epoch"] = metrics.pop("loss")
@@ -255,9 +258,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             self._run.log(step=self._step, epoch=self._epoch, **metrics)
 
     def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
-        drawn = self._drawn if self._is_validating and self._drawn else _drawn()
+        drawn = self._drawn if self._is_validating and self._drawn else random_state()
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
-            write_json(_random_file(folder, trainer), _as_json(drawn, is_epoch_end=is_epoch_end))
+            write_json(_random_file(folder, trainer), {"is_epoch_end": is_epoch_end, **as_json(drawn)})
             trainer.save_checkpoint(folder / _STATE)
             # AsyncCheckpointIO writes in a thread. It starts a new one at its next save.
             trainer.strategy.checkpoint_io.teardown()
@@ -265,12 +268,6 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
                 _warn_of_objects(folder / _STATE)
             self._is_doubtful = False
         self._saved = trainer.global_step
-
-
-def _rates(trainer: Trainer) -> dict[str, Any]:
-    """Return what LearningRateMonitor has stored: its names begin with lr-, or with that of a scheduler."""
-    names = ("lr-", *(each.name for each in trainer.lr_scheduler_configs if each.name))
-    return {name: value for name, value in trainer.callback_metrics.items() if name.startswith(names)}
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -327,81 +324,8 @@ def _is_in_training(trainer: Trainer) -> bool:
     return trainer.state.fn == "fit" and not trainer.sanity_checking
 
 
-def _total(trainer: Trainer) -> int | None:
-    """Return the steps of the whole training; None if it has no end, or they cannot be estimated."""
-    steps = trainer.estimated_stepping_batches
-    # The Trainer estimates the number of batches, which may each make several steps.
-    makes_several = not trainer.lightning_module.automatic_optimization and len(trainer.optimizers) > 1
-    is_known = 0 < steps < float("inf") and (steps == trainer.max_steps or not makes_several)
-    return int(steps) if is_known else None
-
-
-def _epoch(trainer: Trainer, batch_idx: int) -> float | None:
-    """Return the number of finished epochs at this batch."""
-    batches = trainer.num_training_batches
-    return trainer.current_epoch + (batch_idx + 1) / batches if batches != float("inf") else None
-
-
-def _loss(trainer: Trainer, outputs: Any) -> dict[str, Any]:
-    loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-    # Lightning divides it by the number of batches of a step.
-    batches = trainer.accumulate_grad_batches if trainer.lightning_module.automatic_optimization else 1
-    return {} if loss is None else {"loss": loss * batches}
-
-
-def _of_training(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    others = {
-        name: value
-        for name, value in metrics.items()
-        if not name.startswith((*_VALIDATION, "test_", "test/"))
-    }
-    return _named(others, _TRAINING, all_of_them=True)
-
-
-def _named(
-    metrics: Mapping[str, Any], prefixes: tuple[str, ...], *, all_of_them: bool = False
-) -> dict[str, Any]:
-    """Return the metrics with one of the prefixes, or all of them, by their names for `run.log`."""
-    found: dict[str, Any] = {}
-    for name, value in metrics.items():
-        prefix = next((each for each in prefixes if name.startswith(each)), "")
-        if (prefix or all_of_them) and name not in _NO_SCORES:
-            found[metric_name(name, prefix)] = value
-    return found
-
-
 def _random_file(folder: Path, trainer: Trainer) -> Path:
     return folder / f"random_{trainer.global_rank:05d}.json"
-
-
-#: The states of the random number generators of this process: torch's, CUDA's, numpy's, Python's.
-_Drawn = tuple[torch.Tensor, torch.Tensor | None, Any, tuple[Any, ...]]
-
-
-def _drawn() -> _Drawn:
-    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
-    return torch.get_rng_state(), cuda, np.random.get_state(legacy=True), random.getstate()
-
-
-def _as_json(drawn: _Drawn, *, is_epoch_end: bool) -> dict[str, Any]:
-    """Return the states of random numbers as JSON: reading it executes no code."""
-    cpu, cuda, (kind, words, *rest), python = drawn
-    return {
-        "is_epoch_end": is_epoch_end,
-        "torch": cpu.tolist(),
-        "cuda": None if cuda is None else cuda.tolist(),
-        "numpy": [kind, np.asarray(words).tolist(), *rest],
-        "python": python,
-    }
-
-
-def _set_random(state: Mapping[str, Any]) -> None:
-    torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
-    if state["cuda"] is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))
-    np.random.set_state(tuple(state["numpy"]))
-    version, words, gauss = state["python"]
-    random.setstate((version, tuple(words), gauss))
 
 
 def _resume_all() -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.files import read_json
-
-from .interrupted import (
+from tests.toolkit.workloads.custom.script.interrupted import (
     ALL_STEPS,
     STEP,
     TOTAL,
@@ -18,7 +16,8 @@ from .interrupted import (
     assert_goes_on_after_a_stop,
     logged_steps,
 )
-from .training_scripts import LIGHTNING
+from tests.toolkit.workloads.custom.script.training_scripts import LIGHTNING
+from toolkit.files import read_json
 
 pytestmark = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
 

@@ -1,0 +1,1 @@
+"""Callbacks that make a Trainer of another library part of the run."""

@@ -24,7 +24,7 @@ from typing import Any
 from torch import nn
 
 from toolkit.checkpoint.finished import best_checkpoint, finished_result
-from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.loading.load import load_weights
 from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_on_file, load_to_run, to_yaml
 from toolkit.config.identity import identity

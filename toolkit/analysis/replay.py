@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolkit.checkpoint.loading import load
+from toolkit.checkpoint.loading.load import load
 from toolkit.checkpoint.verification import Identity, verify
 from toolkit.config import load_to_run
 from toolkit.config.identity import identity

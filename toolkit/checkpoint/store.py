@@ -1,28 +1,26 @@
 """Checkpoints: copied between steps, written by a thread, complete or absent, verified when loaded.
 
 Training waits only for the copy (staging.py); a thread writes the files and renames the folder (commit.py).
-Loading takes the newest checkpoint that verifies (select.py, verification.py).
+Loading takes the newest checkpoint that verifies (loading/, verification.py).
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, replace
 
-from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.checkpoint.loading import has_finite_weights, load
+from toolkit.checkpoint.loading.load import has_finite_weights
+from toolkit.checkpoint.loading.load_selected import load_selected
+from toolkit.checkpoint.loading.select import Selection, select_checkpoint
 from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
-from toolkit.checkpoint.select import Selection, select_checkpoint
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.verification import Identity, Note, verifies, verify, wait_for_manifest
+from toolkit.checkpoint.verification import Identity, Note, verifies
 from toolkit.checkpoint.writing.commit import commit
 from toolkit.checkpoint.writing.staging import Staging
 from toolkit.checkpoint.writing.throttle import Throttle
@@ -33,7 +31,6 @@ from toolkit.reliability.fault_injection import Faults
 from toolkit.run import fence
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import save_events
-from toolkit.run.failure.classes import disk_errno
 from toolkit.run.run_dir import RunDir
 
 #: Seconds between two checks of the writer while training waits for it.
@@ -228,68 +225,15 @@ class Checkpoints:
     def load_latest(self, state: TrainState) -> bool:
         """Load the newest checkpoint that verifies; False without any checkpoint. Collective.
 
-        Rank 0 selects it, and all ranks must see the same manifest. Raises CheckpointError if there are
-        checkpoints but none can be used: a silent start from scratch would lose the work.
+        Raises CheckpointError if there are checkpoints but none can be used.
         """
-        world = self._group.world
-        found: list[Selection | None] = []
-        # Reading large checkpoints may take longer than the timeout of a collective.
-        self._group.main_first(lambda: found.append(self._start_up()))
-        own = found[0] if found else None
-        agreed = self._group.agree(own and asdict(own))
-        self._warn_of_newer((agreed or {}).get("step") or 0)
-        if agreed is None:
-            return False
-        choice = Selection(**agreed)
-        if choice.step is None:
-            raise CheckpointError(
-                f"no checkpoint in {self._run.checkpoints} can be used. To start from scratch, use --fresh. "
-                f"The newest: {choice.fault}"
-            )
-        folder = self._run.checkpoint(choice.step)
-        broadcast_checkpoint(folder, self._group)
-        wait_for_manifest(folder, choice.manifest_crc32)
 
-        faults: list[tuple[str, int | None]] = []
+        def select() -> Selection | None:
+            clear_leftovers(self._run)
+            self._seconds.extend(_earlier_seconds(self._run))
+            return select_checkpoint(self._run, self._identity, self._note)
 
-        def verify_elsewhere() -> None:
-            # Each host has its own cache of the files.
-            try:
-                if not world.is_main:
-                    verify(folder, None if choice.forced else self._identity)
-            except (CheckpointError, OSError) as error:
-                faults.append((str(error), disk_errno(error)))
-
-        self._group.nodes_first(verify_elsewhere)
-        for fault, number in chain.from_iterable(self._group.gather(faults)):
-            # The cause decides whether the run starts again.
-            raise CheckpointError(fault) from (OSError(number, os.strerror(number)) if number else None)
-        load(folder, state)
-        if choice.best_lost:
-            state.progress.best_value = state.progress.best_loss = state.progress.best_step = None
-            state.progress.since_best = 0
-        return True
-
-    def _warn_of_newer(self, step: int) -> None:
-        """Log if a machine with a folder of its own has a checkpoint after this step. Collective."""
-        if self._group.shares_folder:
-            return
-        world = self._group.world
-        newest = max(self._run.checkpoint_steps(), default=0)
-        found = self._group.gather([newest, world.rank - world.local_rank, os.uname().nodename])
-        # Rank 0 has said why it uses none of its own newer ones.
-        newest_there, machine, host = max(found)
-        if newest_there > step and machine > 0 and world.is_main:
-            log.warning(
-                "%s has a checkpoint of step %d, newer than the one that is used. To continue from it, stop, "
-                "and make %s the first machine",
-                *(host, newest_there, host),
-            )
-
-    def _start_up(self) -> Selection | None:
-        clear_leftovers(self._run)
-        self._seconds.extend(_earlier_seconds(self._run))
-        return select_checkpoint(self._run, self._identity, self._note)
+        return load_selected(self._run, self._group, self._identity, select, state)
 
     # -- writing -----------------------------------------------------------------------------
     def _skip(self, step: int) -> None:

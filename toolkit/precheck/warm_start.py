@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.checkpoint.shapes import Shapes, Tensors, misfit, read_shapes
+from toolkit.checkpoint.loading.shapes import Shapes, Tensors, misfit, read_shapes
 from toolkit.config import load_resolved, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta

@@ -16,7 +16,7 @@ from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
 from tests.toolkit.support.checkpointing import save
 from tests.toolkit.support.ranks import in_ranks, run_ranks
-from toolkit.checkpoint.broadcast import broadcast_checkpoint
+from toolkit.checkpoint.loading.broadcast import broadcast_checkpoint
 from toolkit.config.schema import Train
 from toolkit.distributed import process_group
 from toolkit.run.run_dir import MANIFEST, RunDir

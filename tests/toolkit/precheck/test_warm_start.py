@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.toolkit.support.tiny import prepared, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
-from toolkit.checkpoint.shapes import misfit, read_shapes
+from toolkit.checkpoint.loading.shapes import misfit, read_shapes
 from toolkit.config import Experiment, load
 from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.errors import DataError

@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.analysis.prediction.predictor import Predictor
 from toolkit.checkpoint.finished import best_checkpoint
-from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.loading.load import load_weights
 from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from toolkit.checkpoint.broadcast import broadcast_checkpoint
-from toolkit.checkpoint.loading import load_weights
+from toolkit.checkpoint.loading.broadcast import broadcast_checkpoint
+from toolkit.checkpoint.loading.load import load_weights
 from toolkit.checkpoint.verification import verify
 from toolkit.data.prepared.results import Result, keeps_results, record_result
 from toolkit.errors import CheckpointError

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch.distributed as dist
 from torch import nn
 
-from toolkit.checkpoint.loading import load_file_of_weights
+from toolkit.checkpoint.loading.load import load_file_of_weights
 from toolkit.checkpoint.verification import verify
 from toolkit.config.schema import Experiment
 from toolkit.distributed.process_group import Group

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from toolkit.checkpoint.loading import tensors_of
+from toolkit.checkpoint.loading.load import tensors_of
 from toolkit.config import load_to_run
 from toolkit.files import write_json
 from toolkit.task import task_class

@@ -15,7 +15,7 @@ from tests.tiers import first_quick
 from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Attempt, train_rank
-from toolkit.checkpoint.broadcast import broadcast_checkpoint
+from toolkit.checkpoint.loading.broadcast import broadcast_checkpoint
 from toolkit.distributed.process_group import Group
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import MANIFEST
@@ -114,7 +114,9 @@ def carry_from(world: World, folder: Path, names: list[str]) -> str:
         )
         chunks = [(name, b"content") for name in names]
         with (
-            patch("toolkit.checkpoint.broadcast._chunks", lambda _: iter(chunks)) if names else nullcontext()
+            patch("toolkit.checkpoint.loading.broadcast._chunks", lambda _: iter(chunks))
+            if names
+            else nullcontext()
         ):
             broadcast_checkpoint(own, apart)
     return (own / "weights").read_bytes().hex()

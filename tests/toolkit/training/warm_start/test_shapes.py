@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_model
 
 from tests.toolkit.support.tiny import tiny
-from toolkit.checkpoint.shapes import misfit, read_shapes
+from toolkit.checkpoint.loading.shapes import misfit, read_shapes
 from toolkit.config import Experiment, to_yaml
 from toolkit.files import read_json
 from toolkit.task import task_class

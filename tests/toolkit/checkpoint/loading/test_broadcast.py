@@ -10,7 +10,7 @@ import pytest
 from tests.toolkit.support.checkpointing import checkpoints, new_state, save
 from tests.toolkit.support.ranks import in_ranks, joined
 from toolkit.checkpoint import store
-from toolkit.checkpoint.broadcast import broadcast_checkpoint
+from toolkit.checkpoint.loading.broadcast import broadcast_checkpoint
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.world import World
 

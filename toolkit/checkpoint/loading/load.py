@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, load_model
 from torch import nn
 
-from toolkit.checkpoint.shapes import Tensors, misfit, read_shapes
+from toolkit.checkpoint.loading.shapes import Tensors, misfit, read_shapes
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.verification import read_progress
 from toolkit.errors import CheckpointError, DataError

@@ -29,7 +29,7 @@ from tests.toolkit.support.checkpointing import (
 )
 from tests.toolkit.support.ranks import in_ranks, joined
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.loading import load
+from toolkit.checkpoint.loading.load import load
 from toolkit.checkpoint.verification import verify, wait_for_manifest
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32

@@ -1,0 +1,1 @@
+"""Selecting a checkpoint, and loading it into all ranks."""

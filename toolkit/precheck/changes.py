@@ -62,14 +62,22 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     place = place_of_prepared_set(experiment.data) if steps else None
     if place is None or _fits(run, steps[-1], place[1]):
         return []
-    if not new_code and edits_since(run, experiment).core:
+    is_other_version = bool(edits_since(run, experiment).core)
+    if is_other_version and not new_code:
         # Its own version may give the same data another fingerprint.
         return []
     if run.result.exists():
         return [f"{run.run_id} has finished with other data: they have changed since (--fresh trains anew)"]
+    resume = f"stk resume {run.run_id}"
+    if is_other_version:
+        raise DataError(
+            f"the data of {run.run_id} have changed since its step {steps[-1]}, or this version of "
+            f"slurm-toolkit reads them in another way. {resume} continues with the run's own version, and "
+            f"{resume} --new-code --force with this one"
+        )
     raise DataError(
         f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not continue: restore "
-        f"them, use --fresh, or continue anyway with stk resume {run.run_id} --force"
+        f"them, use --fresh, or continue anyway with {resume}{' --new-code' if new_code else ''} --force"
     )
 
 

@@ -19,7 +19,7 @@ def run(arguments: Namespace) -> int:
     """Continue a run that has ended, with its own config, code and last resources."""
     target = find_run(arguments.run)
     experiment = stored_experiment(target)
-    if arguments.force:
+    if arguments.force and not target.result.exists():
         note_event(target, FORCED, steps=target.checkpoint_steps())
     cluster = choose(arguments.cluster, target)
     edits = change_warnings(target, experiment, new_code=arguments.new_code)

@@ -342,3 +342,5 @@ def test_changed_data_under_the_same_run_is_refused(lab: Lab, tmp_path: Path) ->
     (run.code / "toolkit").mkdir(parents=True, exist_ok=True)
     (run.code / "toolkit" / "files.py").write_text("# of another version")
     assert data_warnings(run, experiment) == []
+    with pytest.raises(DataError, match="--new-code --force"):
+        data_warnings(run, experiment, new_code=True)

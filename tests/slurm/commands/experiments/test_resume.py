@@ -8,6 +8,7 @@ from tests.cluster.waiting import wait_until
 from tests.slurm.support.user import User
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.events import FORCED, read_events
 
 
 @pytest.mark.slow
@@ -31,3 +32,10 @@ def test_resume_refuses_changed_data_without_force(user: User) -> None:
     wait_until(run.result.exists, lambda: str(read_json(run.failure)))
     assert read_attempts(run)[-1].first_step == first.last_step == 7
     assert read_json(run.result)["state"] == "finished"
+
+    # The run is finished: nothing is forced, and a second change is still named.
+    forced = [*read_events(run, FORCED)]
+    table.write_text(table.read_text().replace("horrid", "dire"))
+    for words in (("--force",), ()):
+        assert "finished with other data" in user.call("resume", run.run_id, *words).err
+    assert [*read_events(run, FORCED)] == forced

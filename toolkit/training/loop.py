@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -24,7 +25,7 @@ from toolkit.training.context import TrainContext
 from toolkit.training.evaluation import score_split
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
-from toolkit.training.step.take_step import request_of, take_step
+from toolkit.training.step.take_step import check_weights, request_of, take_step
 
 log = logging.getLogger("toolkit")
 
@@ -34,7 +35,7 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
 
     All ranks leave after the same step, because the control vector of the step carries the request, or
     between the same two batches of an evaluation. The next attempt then starts with that evaluation.
-    Raises TrainingDiverged if the loss is not finite.
+    Raises TrainingDiverged if the loss, or the weights at an evaluation, are not finite.
     """
     workers = context.experiment.train.workers
     batches: BatchSource = context.on_demand
@@ -180,7 +181,10 @@ def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> N
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:
-    """Score the validation set and update the best step, or record that a stop interrupted it."""
+    """Score the validation set and update the best step, or record that a stop interrupted it. Collective.
+
+    Raises TrainingDiverged if the loss is not finite because the weights are not.
+    """
     progress, evaluation = context.state.progress, context.experiment.evaluation
     context.enter(Phase.EVALUATION)
     try:
@@ -190,6 +194,9 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
         progress.awaits_evaluation = True
         return
     progress.awaits_evaluation = False
+    if not math.isfinite(metrics.get("loss", math.nan)):
+        # The next step would find bad weights only after they are saved, and the last step has none.
+        check_weights(context)
     name, goal = evaluation.metric.split(":")
     if name not in metrics:
         raise UserError(

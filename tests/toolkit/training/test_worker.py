@@ -134,6 +134,27 @@ def test_nan_weights_after_an_update_are_not_kept_as_a_checkpoint(
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
 
 
+@pytest.mark.parametrize("bad_step", [4, 8], ids=["middle", "last step"])
+def test_nan_weights_at_an_evaluation_are_neither_saved_nor_best(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad_step: int
+) -> None:
+    """The accuracy of NaN scores is that of one class, which may be the best."""
+
+    def spoil(context: TrainContext, count: float) -> None:
+        update(context, count)
+        if context.state.progress.step == bad_step:
+            next(context.state.model.parameters()).data.fill_(torch.nan)
+
+    often = replace(experiment, train=replace(experiment.train, steps=8, epochs=None, eval_steps=4))
+    run = create_run(often, tmp_path / "experiments")
+    monkeypatch.setattr(take_step, "update", spoil)
+    with pytest.raises(TrainingDiverged, match=f"after step {bad_step} weights are not finite"):
+        worker.run_attempt(run, World.single(), StopFlag())
+    assert bad_step not in run.checkpoint_steps()
+    # It was not saved and then set aside: its save could have removed the best checkpoint.
+    assert "checkpoint_rejected" not in {event["event"] for event in read_json_lines(run.events)}
+
+
 def test_unexpected_exception_keeps_its_stack_trace(
     run: RunDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

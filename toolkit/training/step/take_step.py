@@ -1,8 +1,8 @@
-"""take_step(): one step of training, and update(), its last part."""
+"""take_step(): one step of training, update(), its last part, and check_weights()."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,9 +50,7 @@ def take_step(
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
     totals = sync.combine(context.reduction.finish())
     if not totals.is_finite:
-        trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
-        if not all(each.isfinite().all() for each in trained.values()):
-            raise _weights_error(context, trained)
+        check_weights(context)
         activity.batch = _samples_of(context, plan, position, totals.bad_rows)
         raise _loss_error(context, totals, activity.batch)
     context.enter(Phase.OPTIMIZER)
@@ -116,10 +114,16 @@ def _samples_of(
     return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
 
 
-def _weights_error(context: TrainContext, trained: Collection[str]) -> TrainingDiverged:
-    """Set checkpoints with weights that are not finite aside, so that none is resumed; return the error."""
+def check_weights(context: TrainContext) -> None:
+    """Raise TrainingDiverged if trained weights are not finite. Collective.
+
+    Checkpoints with such weights are set aside before, so that none is resumed.
+    """
+    trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
+    if all(each.isfinite().all() for each in trained.values()):
+        return
     context.checkpoints.set_spoilt_aside(trained)
-    return TrainingDiverged(
+    raise TrainingDiverged(
         f"after step {context.state.progress.step} weights are not finite: a gradient was not, as for the "
         "square root of 0, or optimizer.lr is much too large"
     )

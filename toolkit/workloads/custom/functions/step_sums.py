@@ -67,6 +67,8 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
         raise UserError(f"{place}: the weights have the shape {shapes}, expected the same")
     if weights is None:
         _check_one_each("the loss", loss, samples, place, f": {_LOSS_HINT}")
+    # In half precision a sum of ones stops growing at 256 or 2048, or overflows.
+    loss, weights = _wide(loss), None if weights is None else _wide(weights)
     count = float(samples) if weights is None else _sum_of(weights)
     total = loss.sum() if weights is None else (loss * weights).sum()
     values = {name: _numbers(name, returned[name], loss.device, place) for name in names}
@@ -100,6 +102,11 @@ def _metric(
         return (value * weights.double()).sum(), _scalar(count, value.device)
     _check_one_each(name, value, samples, place, f", as in {_METRIC}")
     return value.sum(dtype=torch.float64), _scalar(float(samples), value.device)
+
+
+def _wide(values: torch.Tensor) -> torch.Tensor:
+    """Return values of half precision in single precision, others as they are."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _sum_of(weights: torch.Tensor) -> float | torch.Tensor:

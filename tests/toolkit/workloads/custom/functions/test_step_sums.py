@@ -46,6 +46,33 @@ def test_gradients_flow_through_the_loss_alone() -> None:
     assert values.grad.tolist() == [2.0, 2.0, 2.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_counted_one_by_one(dtype: torch.dtype) -> None:
+    count = 70001
+    ones = torch.ones(2, count, dtype=dtype)
+    found = sums({"loss": ones.float(), "weights": ones, "right": ones}, "right", samples=2)
+    assert (found.count, found.metrics.tolist()) == (2.0 * count, [2.0 * count] * 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("weighs", [False, True])
+def test_a_loss_in_half_precision_is_summed_in_single_precision(dtype: torch.dtype, weighs: bool) -> None:
+    count = 70001
+    losses = torch.ones(count, dtype=dtype, requires_grad=True)
+    weights = {"weights": torch.ones(count, dtype=dtype)} if weighs else {}
+    found = sums({"loss": losses, **weights}, samples=count)
+    assert found.loss.item() == count
+    found.loss.backward()
+    assert losses.grad is not None
+    assert torch.equal(losses.grad, torch.ones(count, dtype=dtype))
+
+
+def test_sums_of_doubles_stay_doubles() -> None:
+    loss = torch.tensor([1.0, 2.0**-40], dtype=torch.float64)
+    assert sums({"loss": loss}, samples=2).loss.item() == 1.0 + 2.0**-40
+    assert sums({"loss": loss, "weights": loss}, samples=2).count == 1.0 + 2.0**-40
+
+
 @pytest.mark.parametrize(
     "returned, names, numbers",
     [

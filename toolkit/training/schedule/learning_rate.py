@@ -12,6 +12,9 @@ from toolkit.config.library_arguments import SCHEDULES
 from toolkit.config.schema import LrScheduler
 from toolkit.errors import UserError
 
+#: Digits that count in a number of steps or reductions: 0.55 * 100 is 55.00000000000001.
+_DIGITS = 6
+
 
 def lr_factor(
     config: LrScheduler, step: int, total_steps: int, steps_per_epoch: int, lr: float = 1.0
@@ -30,9 +33,10 @@ def lr_factor(
     if config.kind in ("constant", "constant_with_warmup"):
         return 1.0
     if config.kind == "step" and config.step_at is not None:
-        return config.gamma ** sum(step >= share * total_steps for share in config.step_at)
+        return config.gamma ** sum(step >= round(share * total_steps, _DIGITS) for share in config.step_at)
     if config.kind == "step":
-        return config.gamma ** int((step - warmup) / (config.step_epochs * steps_per_epoch))
+        done = (step - warmup) / (config.step_epochs * steps_per_epoch)
+        return config.gamma ** int(round(done, _DIGITS))
     if config.kind in SCHEDULES:
         return _transformers_factor(config.kind, json.dumps(config.arguments), warmup, total_steps, lr)(step)
     done = (step - warmup) / max(1, total_steps - warmup)

@@ -55,6 +55,23 @@ def test_schedule_equals_the_expected_factors(config: LrScheduler, expected: lis
     assert trace(config, 8) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("key", ["step_at", "step_epochs"])
+def test_the_first_reduced_step_is_exactly_the_share(key: str) -> None:
+    """0.55 * 100 is a little more than 55."""
+    for percent in range(1, 100):
+        share = percent / 100
+        config = LrScheduler(kind="step", gamma=0.5, **{key: (share,) if key == "step_at" else share})
+        factors = [lr_factor(config, step, 100, 100) for step in range(100)]
+        assert factors.index(0.5) == percent
+
+
+def test_each_reduction_by_epochs_is_at_its_multiple() -> None:
+    for percent in range(1, 100):
+        config = LrScheduler(kind="step", gamma=0.5, step_epochs=percent / 100)
+        factors = [lr_factor(config, step, 1000, 100) for step in range(1000)]
+        assert factors == [0.5 ** (step // percent) for step in range(1000)]
+
+
 schedules = st.builds(
     LrScheduler,
     kind=st.sampled_from(["constant", "linear", "cosine", "step"]),

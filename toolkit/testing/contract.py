@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -128,8 +129,14 @@ def loss_adds_up_over_samples(experiment: Experiment, task: Task, model: nn.Modu
     torch.testing.assert_close(total, whole.total.detach(), rtol=1e-4, atol=1e-5)
     for name in ("count", "tokens"):
         found, expected = sum(getattr(part, name) for part in parts), getattr(whole, name)
-        assert found == expected, f"{name}: {found} over single samples, {expected} in one batch"
-    torch.testing.assert_close(torch.stack([part.sums for part in parts]).sum(0), whole.sums)
+        assert _are_equal(found, expected), f"{name}: {found} over single samples, {expected} in one batch"
+    sums = torch.stack([part.sums for part in parts]).sum(0)
+    torch.testing.assert_close(sums, whole.sums, rtol=1e-5, atol=1e-5)
+
+
+def _are_equal(count: float, other: float) -> bool:
+    """Whether two counts are equal: sums of fractional weights differ in the last bits."""
+    return math.isclose(count, other, rel_tol=1e-6)
 
 
 def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Module) -> None:
@@ -147,7 +154,7 @@ def scores_add_up_over_batches(experiment: Experiment, task: Task, model: nn.Mod
         torch.testing.assert_close(first.sums + second.sums, whole.sums, rtol=1e-5, atol=1e-8)
     assert whole.sums.shape == (len(task.score_sums),), f"{list(whole.sums.shape)} sums for {task.score_sums}"
     count = task.loss(model, batch_of(task, number)).counted
-    assert whole.sums[1] == count, f"a score counts {whole.sums[1]:g}, the loss {count}"
+    assert _are_equal(whole.sums[1].item(), count), f"a score counts {whole.sums[1]:g}, the loss {count}"
 
 
 def outputs_come_once_in_the_order_of_samples(experiment: Experiment, task: Task, model: nn.Module) -> None:

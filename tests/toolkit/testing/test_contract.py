@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from tests.toolkit.support.tiny import tiny
-from toolkit.task import Score
+from toolkit.config import Experiment
+from toolkit.task import Loss, Score, Task
 from toolkit.testing import check_task, contract
 
 
@@ -30,3 +34,44 @@ def test_outputs_in_the_wrong_order_fail_the_check(tmp_path: Path) -> None:
     task.score = backwards  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         contract.outputs_come_once_in_the_order_of_samples(experiment, task, contract.new_model(task))
+
+
+class Product(nn.Module):
+    """Multiplies weights, which are fractions: their sum over a batch has other last bits than one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+
+def weighted(experiment: Experiment, wrong: float = 0.0) -> Task:
+    """A task whose loss is the sum of fractional weights."""
+    task = contract.open_task(experiment)
+
+    def loss(model: Product, batch: np.ndarray) -> Loss:
+        weights = torch.from_numpy(batch).float() / 3 + 0.1
+        count = float(weights.sum()) + wrong
+        return Loss(
+            total=(model.weight * weights).sum(), count=count, tokens=len(batch), sums=weights.sum()[None]
+        )
+
+    def score(model: Product, batch: np.ndarray) -> Score:
+        total = loss(model, batch)
+        return Score(sums=torch.tensor([total.total.item(), total.counted]).double())
+
+    task.collate = lambda split, indices, device: indices  # type: ignore[method-assign]
+    task.loss, task.score = loss, score  # type: ignore[method-assign, assignment]
+    task.train_sums, task.score_sums = ("weight",), ("loss", "count")
+    return task
+
+
+def test_counts_of_fractional_weights_need_not_be_equal_to_the_last_bit(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    for check in (contract.loss_adds_up_over_samples, contract.scores_add_up_over_batches):
+        check(experiment, weighted(experiment), Product())
+
+
+def test_counts_that_do_not_add_up_fail_the_check(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    with pytest.raises(AssertionError, match="over single samples"):
+        contract.loss_adds_up_over_samples(experiment, weighted(experiment, wrong=0.001), Product())

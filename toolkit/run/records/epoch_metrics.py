@@ -13,6 +13,8 @@ from toolkit.system.output.sanitize import number
 COUNT = "count"
 #: Keys of a line that tell its place; the others are measurements.
 PLACE = ("time", "step", "epoch", "split")
+#: End of the names of speeds.
+_SPEED = "_per_s"
 #: Rounding may place an epoch's last step slightly beyond its end.
 _ROUNDING = 1e-6
 
@@ -21,7 +23,8 @@ _ROUNDING = 1e-6
 class Epoch:
     """One pass over the training set, counted from 1.
 
-    training    means of its lines, weighted by count, or by steps if a line has no count
+    training    means of its lines, weighted by count, or by steps if a line has no count; of speeds, the
+                count divided by the time
     validation  the last score of each metric in it; empty without an evaluation
 
     NaN stands for a score that is not finite, and for the mean of values that are not all finite.
@@ -85,14 +88,24 @@ def _means(lines: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, float]
 def _mean(lines: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, float]:
     """Average (line, steps) pairs, weighted by count if all lines have one, else by steps."""
     has_counts = all(number(line.get(COUNT)) is not None for line, _ in lines)
-    totals: dict[str, tuple[float, float]] = {}
+    weighted: dict[str, list[tuple[float, float]]] = {}
     for line, steps in lines:
         if not (weight := line[COUNT] if has_counts else steps):
             continue
         for name, value in _numbers(line).items():
-            total, weights = totals.get(name, (0.0, 0.0))
-            totals[name] = (total + value * weight, weights + weight)
-    return {name: total / weights for name, (total, weights) in totals.items()}
+            weighted.setdefault(name, []).append((value, weight))
+    return {name: _mean_of(name, values) for name, values in weighted.items()}
+
+
+def _mean_of(name: str, values: Sequence[tuple[float, float]]) -> float:
+    """Average (value, weight) pairs: a speed as the whole count by the whole time.
+
+    A speed of 0, to which a low one is rounded, says nothing about the time, and is left out.
+    """
+    timed = [(value, weight) for value, weight in values if value]
+    if name.endswith(_SPEED) and timed and all(0 < value < math.inf for value, _ in timed):
+        return sum(weight for _, weight in timed) / sum(weight / value for value, weight in timed)
+    return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
 
 
 def _epoch(line: Mapping[str, Any]) -> int:

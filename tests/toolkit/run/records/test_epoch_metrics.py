@@ -51,6 +51,26 @@ def test_lines_are_weighted_by_steps_if_any_has_no_sample_count() -> None:
     assert by_epoch(lines)[0].training["loss"] == 0.25
 
 
+def test_the_mean_of_a_speed_is_the_count_by_the_time() -> None:
+    """100 samples in 10 s, then 300 in 1 s. The second line has no tokens_per_s."""
+    (epoch,) = by_epoch(
+        [
+            line("train", 1, 0.5, count=100, samples_per_s=10.0, tokens_per_s=50.0),
+            line("train", 2, 1.0, count=300, samples_per_s=300.0),
+        ]
+    )
+    assert epoch.training == {"samples_per_s": pytest.approx(400 / 11), "tokens_per_s": pytest.approx(50.0)}
+
+
+@pytest.mark.parametrize(
+    "rates, mean", [([0.0, 0.0], 0.0), ([0.0, 10.0], 10.0), ([-1.0, 1.0], 0.0), ([None, 1.0], math.nan)]
+)
+def test_a_speed_from_which_no_time_follows_is_no_error(rates: list[float | None], mean: float) -> None:
+    lines = (line("train", step, step / 2, words_per_s=rate) for step, rate in enumerate(rates, start=1))
+    (epoch,) = by_epoch(lines)
+    assert epoch.training == pytest.approx({"words_per_s": mean}, nan_ok=True)
+
+
 def test_the_trained_epoch_is_the_last_whole_one() -> None:
     epochs = by_epoch(line("train", step, step / 2, loss=1 / step) for step in range(1, 6))
     found = [trained(epochs, done) for done in (0.5, 1.0, 2.5, 3.0)]

@@ -189,7 +189,8 @@ def _evaluate(context: TrainContext, stop: Stop) -> None:
     context.enter(Phase.EVALUATION)
     try:
         needs_outputs = context.task.metrics_need_outputs("validation")
-        _, metrics = score_split(context, stop, "validation", with_outputs=needs_outputs)
+        with context.metrics_writer.untimed():
+            _, metrics = score_split(context, stop, "validation", with_outputs=needs_outputs)
     except StoppedEarly:
         progress.awaits_evaluation = True
         return

@@ -67,6 +67,16 @@ class MetricsWriter:
         self._write_waiting()
         self._tensorboard.open(step)
         self._display.start(self._schedule.total_steps, step)
+        self._interval = _Interval()
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """A span of time that does not count for the speed."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._interval.since += time.perf_counter() - began
 
     def count(self, step: int, totals: StepTotals, samples: int) -> None:
         """Add a step and its number of samples."""
@@ -79,7 +89,7 @@ class MetricsWriter:
             self.progress(step)
 
     def train(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write a line of training metrics with the speed since the last line."""
+        """Write a line of training metrics with the speed of training since the last line."""
         if self._is_main:
             speed = self._interval.speed()
             self._interval = _Interval()
@@ -191,10 +201,10 @@ class _TensorBoard:
 
 
 class _Interval:
-    """Samples and tokens since the last logged line."""
+    """Samples and tokens since the last logged line; `since` is later by the time that does not count."""
 
     def __init__(self) -> None:
-        self._since = time.perf_counter()
+        self.since = time.perf_counter()
         self._samples = self._tokens = 0.0
 
     def add(self, totals: StepTotals, samples: int) -> None:
@@ -202,7 +212,7 @@ class _Interval:
         self._tokens += totals.tokens
 
     def speed(self) -> dict[str, float]:
-        seconds = max(1e-9, time.perf_counter() - self._since)
+        seconds = max(1e-9, time.perf_counter() - self.since)
         return {
             "samples_per_s": round(self._samples / seconds, 1),
             "tokens_per_s": round(self._tokens / seconds, 1),

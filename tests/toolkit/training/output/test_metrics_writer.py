@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import time
 from typing import Any
 from unittest.mock import Mock, call
 
@@ -56,6 +57,24 @@ def test_lines_have_time_step_epoch_split_and_the_metrics(run: RunDir) -> None:
     assert train["tokens_per_s"] == pytest.approx(20 * train["samples_per_s"], abs=20 * 0.05 + 0.05)
     assert (validation["epoch"], validation["accuracy"]) == (1.0, 0.8)
     assert len(list(run.tensorboard.glob("events.*"))) == 1
+
+
+def test_the_speed_leaves_out_the_start_and_evaluations(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    clock = Mock(wraps=time, perf_counter=lambda: now)
+    monkeypatch.setattr("toolkit.training.output.metrics_writer.time", clock)
+    writing = metrics_writer(run, None)
+    now = 100.0
+    writing.start(0)
+    now = 102.0
+    writing.count(1, TOTALS, 4)
+    with writing.untimed():
+        now = 300.0
+    now = 302.0
+    writing.count(2, TOTALS, 4)
+    writing.train(2, {"loss": 0.75})
+    line = json.loads(run.metrics.read_text())
+    assert (line["samples_per_s"], line["tokens_per_s"]) == (2.0, 40.0)
 
 
 def test_lines_after_the_resumed_step_are_dropped(run: RunDir) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from toolkit.registry import metric_of, metrics_of
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import WEIGHTS, RunDir
 from toolkit.system.world import World
-from toolkit.task import Evaluation, Task, task_class
+from toolkit.task import Evaluation, Loss, Task, task_class
 from toolkit.testing.trial_runs import launched
 from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.evaluation import evaluate
@@ -35,8 +37,11 @@ CPU = torch.device("cpu")
 _TIMES = ("time", "samples_per_s", "tokens_per_s")
 #: Maximum number of samples in a batch.
 _FEW = 8
-#: Overfitting eight samples: the share of their loss that may remain, and the maximum number of steps.
-_LEARNT, _STEPS = 0.05, 300
+#: Limits of overfitting: steps, seconds, and two shares of the first loss. Training ends below the first
+#: share; the check passes below the second.
+_LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
+#: Factors of the learning rate: an experiment's own may be meant for many steps.
+_RATES = (1.0, 10.0, 100.0)
 
 
 def check_task(experiment: Experiment, folder: Path) -> None:
@@ -228,24 +233,57 @@ def same_seed_makes_the_same_model(experiment: Experiment, task: Task, model: nn
 
 
 def few_samples_can_be_learnt_by_heart(experiment: Experiment, task: Task, model: nn.Module) -> None:
-    """The model can overfit eight samples until little of their loss is left; not checked for one below 0."""
-    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=0.01, weight_decay=0.0), task)
+    """The loss of eight samples can be halved by training on them; not checked for one below 0."""
+    with suppress(NotMade):
+        learnt_by_heart(experiment, task)
+
+
+class NotMade(Exception):
+    """A check that cannot be made, and why."""
+
+
+def learnt_by_heart(experiment: Experiment, task: Task) -> str:
+    """Train on a few samples with the experiment's optimizer; report how far their loss fell.
+
+    Raises AssertionError if it did not fall below half, with greater learning rates as well; NotMade
+    for a loss below 0.
+    """
+    best = ""
+    for times in _RATES:
+        lr = times * experiment.optimizer.lr
+        first, last, steps = _learn(experiment, task, lr)
+        best = best or f"the loss of {few(task)} samples fell from {first:.4g} to {last:.4g} only"
+        if last < _FALLS * first:
+            rate = f" at a learning rate of {lr:g}" if times > 1 else ""
+            return f"loss of {few(task)} samples: {first:.4g}, after {steps} steps{rate} {last:.4g}"
+    raise AssertionError(
+        f"{best}, at learning rates from {experiment.optimizer.lr:g} to {lr:g}. The model may not see what "
+        "the labels depend on, or its output may not reach the loss"
+    )
+
+
+def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float, int]:
+    """Overfit a few samples; return their loss before and after, and the number of steps."""
+    model = new_model(task)
     model.eval()  # without dropout
+    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
     batch = batch_of(task, few(task))
-    first = last = task.loss(model, batch).total.item()
+    first = last = mean_of(task.loss(model, batch))
     if first < 0:
-        return
-    for _ in range(_STEPS):
+        raise NotMade(f"the loss is {first:.4g}: half of a loss below 0 is higher")
+    began, steps = time.monotonic(), 0
+    while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
         optimizer.zero_grad()
         loss = task.loss(model, batch)
-        loss.total.backward()
+        (loss.total / loss.count).backward()
         optimizer.step()
-        last = loss.total.item()
-        if last < _LEARNT * first:
-            return
-    raise AssertionError(
-        f"the loss of {few(task)} samples fell from {first:g} to {last:g} only, in {_STEPS} steps"
-    )
+        last, steps = mean_of(loss), steps + 1
+    return first, last, steps
+
+
+def mean_of(loss: Loss) -> float:
+    """Divide the sum by its count."""
+    return float(loss.total.detach()) / loss.counted
 
 
 Check = Callable[[Experiment, Task, nn.Module], None]

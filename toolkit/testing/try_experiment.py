@@ -33,21 +33,15 @@ from toolkit.system.output.amounts import size, size_mb
 from toolkit.system.output.few import few
 from toolkit.system.process_main import exit_status, process_main, take_stdout
 from toolkit.system.world import World
-from toolkit.task import Loss, Task
+from toolkit.task import Task
 from toolkit.testing import contract
 from toolkit.testing.trial_runs import STEPS, Trial, train_until
 from toolkit.training.assembly.build_training import build_training
-from toolkit.training.assembly.optimizers import build_optimizer
 from toolkit.training.loop import plan_of
 from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
-#: Limits of overfitting: steps, seconds, and two shares of the first loss. Training ends below the first
-#: share; the check passes below the second.
-_LEARNING_STEPS, _LEARNING_S, _LEARNT, _FALLS = 300, 20.0, 0.05, 0.5
-#: Factors of the learning rate: an experiment's own may be meant for many steps.
-_RATES = (1.0, 10.0, 100.0)
 #: Number of steps that are timed after a first one, and seconds after which timing ends.
 _TIMED_STEPS, _TIMED_S = 4, 15.0
 #: Maximum number of parameters without a gradient that are named.
@@ -106,7 +100,7 @@ def findings(run: RunDir) -> Iterator[Finding | Cost]:
         assert task is not None
         assert model is not None
         contract.loss_is_a_finite_sum(experiment, task, model)
-        loss = _mean(task.loss(model, contract.batch_of(task, contract.few(task))))
+        loss = contract.mean_of(task.loss(model, contract.batch_of(task, contract.few(task))))
         return f"{loss:.4g}{_unused(model)}"
 
     for name, check in (("data", open_data), ("model", build), ("loss is finite", compute_loss)):
@@ -140,7 +134,7 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
             return ""
 
         yield _made(name, of_task)
-    yield _made("overfits a batch", lambda: learnt_by_heart(experiment, task))
+    yield _made("overfits a batch", lambda: contract.learnt_by_heart(experiment, task))
 
 
 _SUMS: Sequence[tuple[str, contract.Check]] = (
@@ -152,49 +146,6 @@ _CHECKS: Sequence[tuple[str, contract.Check]] = (
     *_SUMS,
     ("same seed, same model", contract.same_seed_makes_the_same_model),
 )
-
-
-def learnt_by_heart(experiment: Experiment, task: Task) -> str:
-    """Train on a few samples with the experiment's optimizer; report how far their loss fell.
-
-    Raises AssertionError if it did not fall below half, with greater learning rates as well; _NotMade
-    for a loss below 0.
-    """
-    best = ""
-    for times in _RATES:
-        lr = times * experiment.optimizer.lr
-        first, last, steps = _learn(experiment, task, lr)
-        best = best or f"the loss of {contract.few(task)} samples fell from {first:.4g} to {last:.4g} only"
-        if last < _FALLS * first:
-            rate = f" at a learning rate of {lr:g}" if times > 1 else ""
-            return f"loss of {contract.few(task)} samples: {first:.4g}, after {steps} steps{rate} {last:.4g}"
-    raise AssertionError(
-        f"{best}, at learning rates from {experiment.optimizer.lr:g} to {lr:g}. The model may not see what "
-        "the labels depend on, or its output may not reach the loss"
-    )
-
-
-def _learn(experiment: Experiment, task: Task, lr: float) -> tuple[float, float, int]:
-    """Overfit a few samples; return their loss before and after, and the number of steps."""
-    model = contract.new_model(task)
-    model.eval()  # without dropout
-    optimizer = build_optimizer(model, replace(experiment.optimizer, lr=lr, weight_decay=0.0), task)
-    batch = contract.batch_of(task, contract.few(task))
-    first = last = _mean(task.loss(model, batch))
-    if first < 0:
-        raise _NotMade(f"the loss is {first:.4g}: half of a loss below 0 is higher")
-    began, steps = time.monotonic(), 0
-    while steps < _LEARNING_STEPS and time.monotonic() - began < _LEARNING_S and last >= _LEARNT * first:
-        optimizer.zero_grad()
-        loss = task.loss(model, batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        last, steps = _mean(loss), steps + 1
-    return first, last, steps
-
-
-def _mean(loss: Loss) -> float:
-    return float(loss.total.detach()) / loss.counted
 
 
 def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
@@ -273,15 +224,11 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     )
 
 
-class _NotMade(Exception):
-    """A check that cannot be made, and why."""
-
-
 def _made(name: str, check: Callable[[], str]) -> Finding:
     """Run a check; return its result, or the error that it raises, as a finding."""
     try:
         return Finding(check=name, is_good=True, found=check())
-    except _NotMade as reason:
+    except contract.NotMade as reason:
         return Finding(check=name, is_good=None, found=str(reason))
     except (AssertionError, StkError) as error:
         return Finding(check=name, is_good=False, found=str(error).strip())

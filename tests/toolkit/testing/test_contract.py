@@ -75,3 +75,37 @@ def test_counts_that_do_not_add_up_fail_the_check(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     with pytest.raises(AssertionError, match="over single samples"):
         contract.loss_adds_up_over_samples(experiment, weighted(experiment, wrong=0.001), Product())
+
+
+class Floor(Product):
+    """A loss that falls from 1 + its floor to the floor."""
+
+    def __init__(self, floor: float) -> None:
+        super().__init__()
+        self.floor = floor
+
+
+def floored(experiment: Experiment, floor: float) -> Task:
+    task = contract.open_task(experiment)
+
+    def loss(model: Floor, batch: np.ndarray) -> Loss:
+        total = len(batch) * (model.weight.square().sum() + model.floor)
+        return Loss(total=total, count=float(len(batch)), tokens=len(batch), sums=torch.zeros(0))
+
+    task.model = lambda: Floor(floor)  # type: ignore[method-assign]
+    task.collate = lambda split, indices, device: indices  # type: ignore[method-assign]
+    task.loss = loss  # type: ignore[method-assign, assignment]
+    return task
+
+
+def test_a_loss_that_cannot_reach_0_can_be_learnt_by_heart(tmp_path: Path) -> None:
+    """As with label smoothing."""
+    experiment = tiny(tmp_path)
+    contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, 0.5), Floor(0.5))
+    with pytest.raises(AssertionError, match="fell from 3 to 2 only"):
+        contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, 2.0), Floor(2.0))
+
+
+def test_a_loss_below_0_is_not_checked(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path)
+    contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, -2.0), Floor(-2.0))

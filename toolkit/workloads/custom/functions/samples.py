@@ -124,11 +124,32 @@ def collated(samples: list[Any], place: str) -> Any:
     """Collate samples into one batch as torch's DataLoader does. Raises UserError if they do not fit."""
     try:
         return default_collate(samples)
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, RuntimeError, ValueError, LookupError, OverflowError) as error:
+        reason = _missing_key(samples) if isinstance(error, KeyError) else error
         raise UserError(
-            f"{place}: these samples cannot be put into one batch ({error}): let each of them hold tensors "
+            f"{place}: these samples cannot be put into one batch ({reason}): let each of them hold tensors "
             "of the same shapes, or add a function collate(samples)"
         ) from error
+
+
+def _missing_key(samples: list[Any]) -> str:
+    """Name the first key of the first sample that another sample lacks."""
+    for number, sample in enumerate(samples, start=1):
+        for key in _absent(samples[0], sample):
+            return f"sample {number} of {len(samples)} lacks the key {key!r}, which the first one has"
+    return "a key is missing"
+
+
+def _absent(first: Any, other: Any) -> Iterator[Any]:
+    """Yield the keys of mappings in a sample that another sample lacks."""
+    if isinstance(first, Mapping) and isinstance(other, Mapping):
+        yield from (key for key in first if key not in other)
+        pairs = [(first[key], other[key]) for key in first if key in other]
+    else:
+        are_lists = isinstance(first, list | tuple) and isinstance(other, list | tuple)
+        pairs = [*zip(first, other, strict=False)] if are_lists else []
+    for pair in pairs:
+        yield from _absent(*pair)
 
 
 def moved(batch: Any, device: torch.device) -> Any:

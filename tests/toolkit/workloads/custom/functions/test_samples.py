@@ -7,6 +7,7 @@ import os
 import random
 import sys
 from collections import UserDict, namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,21 @@ def test_batch_of_a_tensor_dataset_equals_its_collated_samples() -> None:
         split_of(TensorDataset(inputs.to_sparse(), labels), None, "data").batch(places, "py:3")
 
 
-def test_samples_that_cannot_be_collated_are_refused() -> None:
-    with pytest.raises(UserError, match="collate"):
-        collated([object()], "digits.py:3")
+@pytest.mark.parametrize(
+    "samples",
+    [[object()], [{"id": 2**64}], [1.5, 10**400], [{"x": 1}, np.ones(2)]],
+    ids=["of no known type", "with a whole number of 65 bits", "too large for a float", "of two types"],
+)
+def test_samples_that_cannot_be_collated_are_refused(samples: list[Any]) -> None:
+    with pytest.raises(UserError, match=r"digits\.py:3.*collate"):
+        collated(samples, "digits.py:3")
+
+
+@pytest.mark.parametrize("wrap", [lambda row: row, lambda row: (row, 1), lambda row: {"of": [row]}])
+def test_a_missing_key_is_named_with_its_sample(wrap: Callable[[dict[str, float]], Any]) -> None:
+    samples = [wrap({"x": 1.0, "y": 0.0}), wrap({"y": 1.0, "x": 2.0}), wrap({"x": 2.0})]
+    with pytest.raises(UserError, match=r"sample 3 of 3.*'y'"):
+        collated(samples, "digits.py:3")
 
 
 def test_nested_tensors_of_a_batch_are_moved() -> None:

@@ -92,6 +92,11 @@ class TextLines:
                 f"{self.name}:{line}: found the byte 0x{found}, expected {self._encoding}: convert the text "
                 f"to that{guess(error.object)}"
             ) from None
+        except UnicodeError as error:
+            raise DataError(
+                f"{self.name}:{self._cut + 1}: {error}, expected {self._encoding}: convert the text to "
+                f"that{guess(block)}"
+            ) from None
         if text and not self._has_begun:
             text, self._has_begun = text.removeprefix("\ufeff"), True
         if "\0" in text:

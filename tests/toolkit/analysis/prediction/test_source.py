@@ -47,6 +47,12 @@ def test_undecodable_bytes_are_reported_with_their_line(blocks: tuple[bytes, ...
         list(lines_of(*blocks))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_text_without_the_byte_order_mark_of_its_encoding_is_refused(encoding: str) -> None:
+    with pytest.raises(DataError, match=f"rows:1: .*expected {encoding}"):
+        list(lines_of(b"text\nspam\n", b"and eggs\n", encoding=encoding))
+
+
 def test_an_overlong_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "LONGEST", 100)
     endless = TextLines("rows", "utf-8", lambda: b"x" * 10)

@@ -328,6 +328,8 @@ class TaskSpec:
                    empty: none
     prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
                    empty if it may. Imports nothing slow
+    varied_predictions whether the predictions of two rows may differ in their number of values, so that no
+                   table holds them
     kept_artifacts names below artifacts/ of files that using a run needs besides its weights and its code
     own_files      keys of the data section that name the run's own files besides `path`; null for other files
     from_text      makes the task section from a text in its place; None if it does not accept the text
@@ -364,6 +366,7 @@ class TaskSpec:
     report: str = ""
     predictor: str = ""
     prediction_fault: Callable[[Any, Path], str] = no_prediction_fault
+    varied_predictions: bool = False
     kept_artifacts: tuple[str, ...] = ()
     own_files: tuple[str, ...] = ("train", "validation", "test")
     from_text: Callable[[str], Mapping[str, Any] | None] = no_section

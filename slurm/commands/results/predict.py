@@ -12,6 +12,7 @@ from slurm.commands.run_snapshot import absolute, processes
 from toolkit.analysis.prediction.request import MODULE, Request, check_predicts, input_format, output_format
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
+from toolkit.registry import task_kinds
 from toolkit.run.run_dir import find_run
 
 
@@ -39,6 +40,11 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
         file=file,
         input=read_as,
         output=output,
-        format=arguments.format or output_format(output, read_as),
+        format=output_format(
+            output,
+            read_as,
+            given=arguments.format,
+            varied=task_kinds()[experiment.task.kind].varied_predictions,
+        ),
         batch_size=arguments.batch_size,
     )

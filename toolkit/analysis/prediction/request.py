@@ -63,11 +63,24 @@ def input_format(file: str | None, delimiter: str | None = None) -> str:
     return _ENDINGS[ending]
 
 
-def output_format(output: str | None, read_as: str) -> str:
+def output_format(output: str | None, read_as: str, *, given: str | None = None, varied: bool = False) -> str:
     """Return the format of predictions: by the ending of the file's name, else as the rows are read.
 
-    Raises UserError for an ending of another format.
+    given    the format that the user has named; it goes before all others
+    varied   whether they differ in their number of values, so that no table holds them
+    Raises UserError for an ending of another format, and for a table that cannot hold them.
     """
+    found = given or _format_of(output)
+    if varied and found == "csv":
+        raise UserError(
+            "the predictions of this run have more values for a longer row, so they do not fit into a table: "
+            "write JSON lines, with --format jsonl or a name that ends with .jsonl"
+        )
+    return found or ("csv" if read_as in TABLES and not varied else JSON_LINES)
+
+
+def _format_of(output: str | None) -> str | None:
+    """Return the format that the ending of a file's name gives; None if it gives none. Raises UserError."""
     ending = Path(output).suffix.lower() if output else ""
     if ending in _NOT_WRITTEN:
         raise UserError(
@@ -75,9 +88,7 @@ def output_format(output: str | None, read_as: str) -> str:
             "change the name, or give the format with --format"
         )
     named = _ENDINGS.get(ending)
-    if named in OUTPUTS:
-        return named
-    return "csv" if read_as in TABLES else JSON_LINES
+    return named if named in OUTPUTS else None
 
 
 def check_predicts(run: RunDir) -> Experiment:

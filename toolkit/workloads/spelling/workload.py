@@ -93,6 +93,7 @@ _SED_WORDS = _task(
     data_metrics=detection_rates,
     metric_keys=("data.dictionary",),
     more_metrics=DETECTION_RATES,
+    varied_predictions=True,
 )
 _SED_SEQUENCE = _task(
     SedSequence,
@@ -128,6 +129,7 @@ _REPAIR_PLUS = _task(
     data_metrics=plus_metrics,
     metric_keys=("data.dictionary", "data.output_tokenizer_path"),
     more_metrics=(*DETECTION_RATES, *WRITTEN_TOKENS, *_WRITTEN),
+    varied_predictions=True,
 )
 
 WORKLOAD = Workload(

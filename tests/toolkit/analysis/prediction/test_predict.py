@@ -102,6 +102,21 @@ def test_the_output_format_follows_the_output_name_or_else_the_input(
     assert output_format(output, read_as) == written
 
 
+@pytest.mark.parametrize("output", [None, "a.out", "a.jsonl"])
+def test_predictions_of_different_lengths_are_json_lines(output: str | None) -> None:
+    assert output_format(output, "csv", varied=True) == "jsonl"
+    assert output_format("a.csv", "csv", given="jsonl", varied=True) == "jsonl"
+
+
+@pytest.mark.parametrize("output, given", [(None, "csv"), ("a.csv", None), ("a.jsonl", "csv")])
+def test_a_table_for_predictions_of_different_lengths_is_refused(
+    output: str | None, given: str | None
+) -> None:
+    with pytest.raises(UserError, match="--format jsonl"):
+        output_format(output, "jsonl", given=given, varied=True)
+    assert output_format(output, "jsonl", given=given) == "csv"
+
+
 @pytest.mark.parametrize("output", ["a.xlsx", "a.PARQUET", "a.tsv", "a.csv.gz"])
 def test_an_output_name_with_an_unsupported_suffix_is_refused(output: str) -> None:
     with pytest.raises(UserError, match="--format"):

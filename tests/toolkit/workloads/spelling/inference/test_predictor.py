@@ -13,6 +13,7 @@ from toolkit.analysis.prediction.predict import predict_rows
 from toolkit.checkpoint import verification
 from toolkit.checkpoint.checksums import check_file
 from toolkit.config import load_resolved
+from toolkit.registry import task_kinds
 from toolkit.run.run_dir import RunDir
 from toolkit.task import task_class
 from toolkit.workloads.spelling.inference import load_run
@@ -44,6 +45,12 @@ def sizes(of_words: RunDir, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_batch_has_as_many_texts_as_asked_for(of_words: RunDir, sizes: list[int]) -> None:
     assert len(list(predict_rows(of_words, TEXTS, batch_size=2))) == len(TEXTS)
     assert sorted(sizes) == [1] + [2] * (len(TEXTS) // 2)
+
+
+def test_labels_of_words_are_declared_as_predictions_of_different_lengths(of_words: RunDir) -> None:
+    labels = [each["labels"] for each in predict_rows(of_words, TEXTS)]
+    assert len({*map(len, labels)}) > 1
+    assert task_kinds()[load_resolved(of_words.config).task.kind].varied_predictions
 
 
 def test_a_batch_of_long_texts_has_no_more_tokens_than_usual(

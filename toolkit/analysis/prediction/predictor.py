@@ -21,6 +21,7 @@ class RowFormat:
     delimiter      between the fields of a table, one character; None: comma, or tab for .tsv
     quoted         whether fields may be quoted; None: yes, but not between tabs
     columns        names of the columns of a table without a header; None: its first line names them
+    needed         columns of a table that `sample` reads; None: perhaps all. Others may have equal names
     encoding       of the file
     takes_lines    whether rows may be plain lines of text
     takes_tables   whether rows may be rows of a table
@@ -32,6 +33,7 @@ class RowFormat:
     delimiter: str | None = None
     quoted: bool | None = None
     columns: tuple[str, ...] | None = None
+    needed: tuple[str, ...] | None = None
     encoding: str = "utf-8"
     takes_lines: bool = False
     takes_tables: bool = True

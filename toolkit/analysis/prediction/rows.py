@@ -30,7 +30,7 @@ def rows_of(lines: TextLines, read_as: str, form: RowFormat) -> Iterator[Row]:
         _check_taken(lines.name, "a row of a table", form.takes_tables, form)
         delimiter = form.delimiter or ("\t" if read_as == "tsv" else ",")
         quoted = delimiter != "\t" if form.quoted is None else form.quoted
-        return _table(lines, delimiter, quoted, form.columns)
+        return _table(lines, delimiter, quoted, form)
     if read_as == LINES:
         _check_taken(lines.name, "a plain line of text", form.takes_lines, form)
         return (Row(lines.number, line.removesuffix("\n").removesuffix("\r")) for line in lines)
@@ -61,11 +61,11 @@ def _decoded(line: str, decode: Any, place: str) -> Any:
     raise DataError(f"{place}: {problem}, expected one JSON value in each line")
 
 
-def _table(lines: TextLines, delimiter: str, quoted: bool, columns: tuple[str, ...] | None) -> Iterator[Row]:
+def _table(lines: TextLines, delimiter: str, quoted: bool, form: RowFormat) -> Iterator[Row]:
     found = fields_of(lines, delimiter, quoted=quoted, name=lines.name, longest=LONGEST)
-    first, header = (0, list(columns)) if columns else next(found, (0, []))
+    first, header = (0, list(form.columns)) if form.columns else next(found, (0, []))
     # Columns without a name, such as that of an index, are no fields of a row.
-    named = [each for each in header if each]
+    named = [each for each in header if (each if form.needed is None else each in form.needed)]
     if len(set(named)) < len(named):
         raise DataError(f"{lines.name}:{first}: two columns have the same name: {', '.join(header)}")
     for number, fields in found:

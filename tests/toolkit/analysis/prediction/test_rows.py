@@ -44,6 +44,14 @@ def test_columns_may_lack_names() -> None:
     assert read(",text,\n1,a,x\n", "csv")[0][1]["text"] == "a"
 
 
+def test_columns_that_are_not_needed_may_have_equal_names() -> None:
+    text = "id,id,text\n1,2,x\n"
+    assert read(text, "csv", needed=("text",))[0][1]["text"] == "x"
+    assert read("1,2,x\n", "csv", columns=("id", "id", "text"), needed=("text",))[0][1]["text"] == "x"
+    assert "two columns have the same name" in refused(text, "csv")
+    assert "two columns have the same name" in refused("text,text\n1,2\n", "csv", needed=("text",))
+
+
 def test_a_header_is_optional_where_the_columns_are_known() -> None:
     expected = {"a": "x", "b": "y"}
     assert read("x,y\n", "csv", columns=("a", "b")) == [(1, expected)]

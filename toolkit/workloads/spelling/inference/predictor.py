@@ -25,7 +25,7 @@ _TEXT = "text"
 class SpellingPredictor:
     """Returns the corrected text, or labels and probabilities of errors; both if the run can do both."""
 
-    format = RowFormat(takes_lines=True)
+    format = RowFormat(takes_lines=True, needed=(_TEXT,))
     batches_at_once = 16
 
     def __init__(self, run: RunDir, experiment: Experiment) -> None:

@@ -38,7 +38,8 @@ class ClassificationPredictor:
         data = experiment.data
         self._kept = kept_encoding(run, data, trained_on(run))
         self.format = RowFormat(
-            delimiter=data.delimiter, quoted=data.quoted, columns=data.columns, encoding=data.encoding,
+            delimiter=data.delimiter, quoted=data.quoted, columns=data.columns, needed=(data.text_column,),
+            encoding=data.encoding,
             takes_lines=True, keeps_numbers=True,
             answers=("label", *(f"probabilities.{label}" for label in self._kept.labels)),
         )  # fmt: skip

@@ -71,7 +71,7 @@ def test_plain_lines_json_lines_and_tables_get_the_predictions_of_the_evaluation
     check(run, flat(stk("predict", run.path, "--input-format", "lines", given="\n".join(TEXTS))))
     given = "".join(json.dumps({"id": 1, "text": text}) + "\n" for text in TEXTS)
     check(run, flat(stk("predict", run.path, given=given)))
-    Path("rows.tsv").write_text("text\tlabel\n" + "".join(f"{text}\tgood\n" for text in TEXTS))
+    Path("rows.tsv").write_text("text\tnote\tnote\n" + "".join(f"{text}\ta\tb\n" for text in TEXTS))
     check(run, [*csv.DictReader(stk("predict", run.path, "rows.tsv", "--batch-size", 2).splitlines())])
 
 

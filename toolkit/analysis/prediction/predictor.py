@@ -25,7 +25,7 @@ class RowFormat:
     encoding       of the file
     takes_lines    whether rows may be plain lines of text
     takes_tables   whether rows may be rows of a table
-    keeps_numbers  whether numbers in JSON are kept as text
+    keeps_numbers  whether numbers in JSON are kept as text, also NaN and Infinity
     answers        columns of the predictions in a table, such as label and probabilities.spam, if they are
                    known beforehand: a table without rows has them, too
     """

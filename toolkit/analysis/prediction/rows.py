@@ -44,7 +44,8 @@ def _check_taken(name: str, what: str, is_taken: bool, form: RowFormat) -> None:
 
 
 def _json(lines: TextLines, form: RowFormat) -> Iterator[Row]:
-    kept: dict[str, Any] = {"parse_float": str, "parse_int": str} if form.keeps_numbers else {}
+    names = ("parse_float", "parse_int", "parse_constant") if form.keeps_numbers else ()
+    kept: dict[str, Any] = dict.fromkeys(names, str)
     decode = json.JSONDecoder(**kept).decode
     for line in lines:
         if not line.isspace():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +63,9 @@ def test_a_line_of_json_may_be_any_value() -> None:
     text = '{"a": 1.0}\n\n[1, 2]\n"x"\n3'
     assert read(text, "jsonl") == [(1, {"a": 1.0}), (3, [1, 2]), (4, "x"), (5, 3)]
     assert read(text, "jsonl", keeps_numbers=True)[0] == (1, {"a": "1.0"})
+    constants = "[NaN, Infinity, -Infinity]"
+    assert read(constants, "jsonl", keeps_numbers=True) == [(1, ["NaN", "Infinity", "-Infinity"])]
+    assert read("-Infinity", "jsonl") == [(1, -math.inf)]
 
 
 def test_a_plain_line_is_a_row_even_if_it_is_empty() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,12 +15,16 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the objects of a JSON-lines file (UTF-8); blank lines are skipped. Raises DataError."""
+    """Yield the objects of a JSON-lines file (UTF-8); blank lines are skipped. Raises DataError.
+
+    The first line may have a byte-order mark.
+    """
     try:
         with open(path, "rb") as stream:
             for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield Line(path, number, _parsed(path, number, line))
+                text = line.removeprefix(BOM_UTF8) if number == 1 else line
+                if text.strip():
+                    yield Line(path, number, _parsed(path, number, text))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -82,7 +87,7 @@ class Line:
 
 def _parsed(path: Path, number: int, line: bytes) -> Any:
     try:
-        value = json.loads(line.rstrip(b"\r\n").decode("utf-8-sig" if number == 1 else "utf-8"))
+        value = json.loads(line.rstrip(b"\r\n").decode("utf-8"))
         if b"\\ud" in line.lower():
             # An escaped half of a character, as in cut texts. A file cannot store it.
             json.dumps(value, ensure_ascii=False).encode("utf-8")

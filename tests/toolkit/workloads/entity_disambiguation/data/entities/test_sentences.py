@@ -54,6 +54,8 @@ def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) 
     path = tmp_path / "s.jsonl"
     path.write_text(f"{json.dumps(record())}\n", encoding="utf-8-sig")
     assert only(path).record == record()
+    path.write_text(f"\ufeff\n{json.dumps(record())}\n", encoding="utf-8")
+    assert only(path).line == 2
     path.write_text(f"\n\ufeff{json.dumps(record())}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"s\.jsonl:2: not JSON"):
         only(path)

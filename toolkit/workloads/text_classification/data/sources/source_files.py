@@ -34,9 +34,9 @@ TRAIN = "train"
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
-#: If all files together have at most this size, their rows stay in memory between the two reads. They need
-#: about three times as many bytes.
-_KEPT_BYTES = 1 << 25
+#: If all files together have at most this size, rows stay in memory between the two reads, up to this number.
+#: A row needs up to four bytes for each of its characters, and 200 more.
+_KEPT_BYTES, _KEPT_ROWS = 1 << 25, 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +58,15 @@ class PreparedTexts(Source):
 class Rows:
     """Reads the rows of sources. Each source is read twice: first to find errors, then for its texts.
 
-    The rows of small files stay in memory after the first read. Rows of compressed files do not, because the
-    size of a compressed file does not limit its content.
+    The rows of small files stay in memory after the first read, unless there are many. Rows of compressed
+    files do not, because the size of a compressed file does not limit its content.
     """
 
     def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
         self._data = data
         size = sum(source.state[0] for source in sources)
         is_packed = any(is_compressed(source.path) or is_parquet(source.path) for source in sources)
-        self._keeps = size <= _KEPT_BYTES and not is_packed
+        self._room = _KEPT_ROWS if size <= _KEPT_BYTES and not is_packed else 0
         self._kept: dict[tuple[Path, str | None], list[Row]] = {}
 
     def of(self, source: Source) -> Iterator[Row]:
@@ -75,15 +75,21 @@ class Rows:
         if (kept := self._kept.pop(name, None)) is not None:
             return iter(kept)
         rows = read_rows(source.path, self._data, source.part)
-        return self._keeping(name, rows) if self._keeps else rows
+        return self._keeping(name, rows) if self._room else rows
 
     def _keeping(self, name: tuple[Path, str | None], rows: Iterator[Row]) -> Iterator[Row]:
-        kept = []
-        for row in rows:
-            kept.append(row)
+        kept: list[Row] = []
+        count = 0
+        for count, row in enumerate(rows, start=1):
+            if count <= self._room:
+                kept.append(row)
+            else:
+                kept = []
             yield row
         # Stored at the end: if only a part was read, the next read starts again.
-        self._kept[name] = kept
+        if count <= self._room:
+            self._kept[name] = kept
+            self._room -= count
 
 
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:

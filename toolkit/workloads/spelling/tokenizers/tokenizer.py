@@ -10,24 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from toolkit.errors import DataError
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
+from toolkit.workloads.spelling.tokenizers.tokenizer_file import read_tokenizer
 
 Numbers = npt.NDArray[np.int32]
 
 
 def load_tokenizer(path: Path) -> TextTokenizer:
     """Load a tokenizer from its JSON file. Raises DataError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
-    try:
-        tokenizer = Tokenizer.from_str(text)
-    except Exception as error:
-        # The library raises plain exceptions.
-        raise DataError(f"{path} is not a tokenizer of the tokenizers library: {error}") from error
-    return TextTokenizer(tokenizer, str(path))
+    return TextTokenizer(read_tokenizer(path))
 
 
 class TextTokenizer:
@@ -37,13 +28,11 @@ class TextTokenizer:
     space                         id of a space; None if spaces are within other tokens
     """
 
-    def __init__(self, tokenizer: Tokenizer, name: str = "the tokenizer") -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         # Otherwise a text with <eos> in it would end there.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         vocabulary = tokenizer.get_vocab()
-        if missing := [token for token in SPECIAL if token not in vocabulary]:
-            raise DataError(f"{name} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
         self.padding, self.unknown, self.begin, self.end = (vocabulary[token] for token in SPECIAL)
         self.space: int | None = vocabulary.get(" ")
         self._tokens_of = lru_cache(maxsize=1 << 18)(lambda word: self.encode_word(word)[0])

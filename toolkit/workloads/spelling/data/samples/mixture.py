@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.data.order.sample_order import Indices
 from toolkit.data.order.shuffle import permutation, stream
-from toolkit.errors import DataError
+from toolkit.workloads.spelling.data.samples.sources import validation_size
 
 #: 2^64 divided by the golden ratio, rounded to an odd number. Its multiples modulo 2^64 spread evenly over
 #: [0, 2^64): each one divides one of the longest remaining gaps (Knuth, TAOCP 3, 6.4: Fibonacci hashing).
@@ -31,7 +31,7 @@ def divide(
     """
     order = permutation(stream("validation 1", seed, name, samples), samples)
     is_validation = np.zeros(samples, dtype=bool)
-    is_validation[order[: _validation_size(shown or name, samples, val_split)]] = True
+    is_validation[order[: validation_size(shown or name, samples, val_split)]] = True
     return spread(np.flatnonzero(~is_validation), limit), np.flatnonzero(is_validation)
 
 
@@ -48,13 +48,3 @@ def spread(places: Indices, limit: int | None) -> Indices:
     turns = places.astype(np.uint64) * _GOLDEN
     chosen: Indices = places[turns <= np.partition(turns, limit - 1)[limit - 1]]
     return chosen
-
-
-def _validation_size(name: str, samples: int, wanted: float) -> int:
-    size = round(samples * wanted) if wanted < 1 else wanted
-    if 1 <= size < samples and size == int(size):
-        return int(size)
-    raise DataError(
-        f"the data set {name} has {samples} samples, and data.val_splits (default 0.1) is {wanted:g}: "
-        "expected a count, or a share below 1, with at least one sample for validation and one for training"
-    )

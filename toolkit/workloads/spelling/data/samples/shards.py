@@ -15,15 +15,15 @@ import numpy.typing as npt
 from toolkit.data.prepared.arrays import map_array, write_array
 from toolkit.data.prepared.columns import Column
 from toolkit.data.ragged import Array
-from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
-from toolkit.workloads.spelling.data.samples.lines import Line, LineReader, holds_labels, line_starts
+from toolkit.workloads.spelling.data.samples.lines import LineReader, line_starts
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
-from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source
+from toolkit.workloads.spelling.data.samples.parse_line import Line, holds_labels
+from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source, different_counts
 
 #: A shard has one array per list. The arrays with the lengths of lists have this prefix.
 _LENGTHS = "lengths_"
@@ -67,11 +67,7 @@ class Job:
             starts = [line_starts(file) for file in source.files]
             counts = [len(each) - 1 for each in starts]
             if len(set(counts)) > 1:
-                files = zip(source.files, counts, strict=True)
-                names = " and ".join(f"{file} {count:,}" for file, count in files)
-                raise DataError(
-                    f"expected as many lines in both files, found in {names}; do they belong together?"
-                )
+                raise different_counts(source, [f"{count:,}" for count in counts])
             for place, each in enumerate(starts):
                 write_array(parts, _column("starts", number, place), each)
             places, splits = _chosen(data, source, number, counts[0])

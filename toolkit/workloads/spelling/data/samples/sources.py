@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
+from toolkit.errors import DataError
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -35,8 +36,7 @@ class Source:
     def open(cls, name: str, split: str | None, progress: Progress, memory: Path) -> Source:
         """Hash a file, or the two files of a folder, unless `memory` has their hashes. Raises DataError."""
         path = Path(name).expanduser()
-        files = (path / CORRUPT, path / CORRECT) if path.is_dir() else (path,)
-        parts = tuple(SourceFile.open(str(file), split, progress, memory) for file in files)
+        parts = tuple(SourceFile.open(str(file), split, progress, memory) for file in files_of(path))
         return cls(path=path, split=split, parts=parts)
 
     @property
@@ -64,6 +64,17 @@ class Source:
         return int.from_bytes(digest[:8], "little")
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """Return a file itself, or the two files of a folder."""
+    return (path / CORRUPT, path / CORRECT) if path.is_dir() else (path,)
+
+
+def different_counts(source: Source, counts: Sequence[str]) -> DataError:
+    """Return the error of a folder whose files have these numbers of lines."""
+    found = " and ".join(f"{file} {count}" for file, count in zip(source.files, counts, strict=True))
+    return DataError(f"expected as many lines in both files, found in {found}; do they belong together?")
+
+
 def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
     """Open the sources that a section names, data sets first. Raises DataError."""
     named: list[tuple[str | None, str]] = [(None, name) for name in data_sets(data)]
@@ -74,6 +85,21 @@ def find_sources(data: SpellingTexts, progress: Progress) -> tuple[Source, ...]:
 def data_sets(data: SpellingTexts) -> tuple[str, ...]:
     """Return the names of the data sets for training."""
     return (data.path,) if data.path is not None else data.datasets or ()
+
+
+def validation_size(name: str, samples: int, wanted: float) -> int:
+    """Return the number of samples for validation. Raises DataError unless both parts have some.
+
+    name    of the data set, for messages
+    wanted  a count of at least 1, or a share below 1
+    """
+    size = round(samples * wanted) if wanted < 1 else wanted
+    if 1 <= size < samples and size == int(size):
+        return int(size)
+    raise DataError(
+        f"the data set {name} has {samples} samples, and data.val_splits (default 0.1) is {wanted:g}: "
+        "expected a count, or a share below 1, with at least one sample for validation and one for training"
+    )
 
 
 def describe(data: SpellingTexts, sources: Sequence[Source], base: str | None = None) -> dict[str, Any]:

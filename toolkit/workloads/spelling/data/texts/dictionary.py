@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from toolkit.errors import DataError
 from toolkit.files import open_atomic
 from toolkit.workloads.spelling.data.texts.text_files import reading
-from toolkit.workloads.spelling.data.texts.token_types import is_ascii_punctuation, is_special
+from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
 
-def read_dictionary(path: Path) -> dict[str, int]:
-    """Read a dictionary in the order of its lines. Raises DataError naming file and line."""
+def read_dictionary(path: Path, most: int | None = None) -> dict[str, int]:
+    """Read a dictionary in the order of its lines. Raises DataError naming file and line.
+
+    most  number of lines that are read; None: all
+    """
     words: dict[str, int] = {}
     with reading(path), open(path, encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(islice(stream, most), start=1):
             word, tab, frequency = line.rstrip("\n").partition("\t")
             if not (tab and word and frequency.isdecimal()):
                 raise DataError(
@@ -60,23 +60,3 @@ def most_frequent(words: Mapping[str, int], n: int | None = None, at_least: int 
     """
     kept = (pair for pair in words.items() if pair[1] >= at_least)
     return dict(sorted(kept, key=lambda pair: (-pair[1], pair[0]))[:n])
-
-
-class RealWords:
-    """Distinguishes real words from non-words, with the definition of the published rates.
-
-    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Only
-    the context can show that such a word is a misspelling. Each distinct word is looked up once.
-    """
-
-    def __init__(self, dictionary: Collection[str]) -> None:
-        self._dictionary = dictionary
-        self._is_real = lru_cache(maxsize=1 << 20)(self._look_up)
-
-    def of(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return whether each word is real, [n]."""
-        return np.fromiter(map(self._is_real, words), bool, len(words))
-
-    def _look_up(self, word: str) -> bool:
-        pieces = (piece.text for piece in pieces_of(word))
-        return all(piece in self._dictionary or is_ascii_punctuation(piece) for piece in pieces)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.dictionary import (
-    RealWords,
     count_words,
     most_frequent,
     read_dictionary,
     write_dictionary,
 )
+from toolkit.workloads.spelling.data.texts.real_words import RealWords
 
 counts = st.dictionaries(st.sampled_from("abcdefg"), st.integers(1, 5))
 

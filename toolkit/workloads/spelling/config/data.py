@@ -71,7 +71,13 @@ class SpellingTexts(PreparedSection):
     """Folder of prepared sets, shared by all runs."""
 
     def violations(self, *, is_trained: bool = False) -> Iterator[Violation]:
-        return missing_files(self, "data", _KEPT if is_trained else (), _FOLDERS)
+        from toolkit.workloads.spelling.data.samples.checks import content_violations
+
+        missing = [*missing_files(self, "data", _KEPT if is_trained else (), _FOLDERS)]
+        yield from missing
+        faulty = {each.key for each in missing}
+        found = content_violations(self, is_trained=is_trained)
+        yield from (each for each in found if each.key not in faulty)
 
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
         sources = import_module(self.SOURCES).find_sources(self, progress)

@@ -34,11 +34,20 @@ def test_a_missing_file_is_named_with_its_key(tmp_path: Path, override: str, key
 def test_a_folder_of_texts_needs_both_of_its_files(tmp_path: Path) -> None:
     folder = tmp_path / "pair"
     folder.mkdir()
-    (folder / "corrupt.txt").touch()
+    (folder / "corrupt.txt").write_text("a\n")
     experiment = tiny_words(tmp_path, f"data.test=[{folder}]")
     assert refusal(experiment) == [f"data.test.0: {folder} is a folder without correct.txt"]
-    (folder / "correct.txt").touch()
+    (folder / "correct.txt").write_text("a\n")
     check_inputs(experiment)
+
+
+def test_faults_within_files_are_reported_together_with_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "blank.txt").write_text("\n")
+    experiment = tiny_words(
+        tmp_path, f"data.datasets=[{tmp_path}/blank.txt,none.txt]", "data.val_splits=null"
+    )
+    keys = [line.split(":")[0] for line in refusal(experiment)]
+    assert keys == ["data.datasets.1", "data.datasets.0"]
 
 
 def test_a_trained_model_needs_only_the_texts(tmp_path: Path) -> None:

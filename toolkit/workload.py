@@ -328,8 +328,8 @@ class TaskSpec:
                    empty: none
     prediction_fault why a run predicts nothing, and what to do: from its stored experiment and its folder;
                    empty if it may. Imports nothing slow
-    varied_predictions whether the predictions of two rows may differ in their number of values, so that no
-                   table holds them
+    varied_predictions whether the predictions of two rows may differ in their number of values, so that a
+                   table may not hold them
     kept_artifacts names below artifacts/ of files that using a run needs besides its weights and its code
     own_files      keys of the data section that name the run's own files besides `path`; null for other files
     from_text      makes the task section from a text in its place; None if it does not accept the text

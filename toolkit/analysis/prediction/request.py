@@ -67,16 +67,10 @@ def output_format(output: str | None, read_as: str, *, given: str | None = None,
     """Return the format of predictions: by the ending of the file's name, else as the rows are read.
 
     given    the format that the user has named; it goes before all others
-    varied   whether they differ in their number of values, so that no table holds them
-    Raises UserError for an ending of another format, and for a table that cannot hold them.
+    varied   whether they differ in their number of values, so that a table may not hold them
+    Raises UserError for an ending of another format.
     """
-    found = given or _format_of(output)
-    if varied and found == "csv":
-        raise UserError(
-            "the predictions of this run have more values for a longer row, so they do not fit into a table: "
-            "write JSON lines, with --format jsonl or a name that ends with .jsonl"
-        )
-    return found or ("csv" if read_as in TABLES and not varied else JSON_LINES)
+    return given or _format_of(output) or ("csv" if read_as in TABLES and not varied else JSON_LINES)
 
 
 def _format_of(output: str | None) -> str | None:

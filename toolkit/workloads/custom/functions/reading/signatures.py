@@ -122,7 +122,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
     problems = list(_missing(tree, functions))
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
-        problems += _wrong_arguments(functions[name], _GIVEN[name])
+        problems += _wrong_arguments(functions[name], _GIVEN[name], constants)
         if name in _WITH_KEYS:
             parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
     problems += _differing(parameters)
@@ -221,18 +221,21 @@ def _defined_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
             waiting += inner
 
 
-def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:
-    """Find arguments that the toolkit does not give, or that are missing.
+def _wrong_arguments(
+    function: ast.FunctionDef, given: Sequence[str], constants: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Find arguments that the toolkit does not give, that are missing, or in another order.
 
-    given   names of the positional arguments that it gives
+    given   names of the positional arguments that it gives; the function may name them otherwise
     """
     name, taken = function.name, function.args
     places = [*taken.posonlyargs, *taken.args]
-    if len(places) < len(given) and taken.vararg is None:
-        found = ", ".join(each.arg for each in places)
-        problem = (
-            f"found {name}({found}), expected {name}({', '.join(given)}{', …' if name == 'data' else ''})"
-        )
+    names = [each.arg for each in places]
+    is_swapped = any(each in given and each != right for each, right in zip(names, given, strict=False))
+    has_too_few = len(places) < len(given) and taken.vararg is None
+    if has_too_few or is_swapped or _lacks_the_model(taken, given, constants):
+        more = ", …" if name in ("data", "optimizer") else ""
+        problem = f"found {name}({', '.join(names)}), expected {name}({', '.join(given)}{more})"
         yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
     for each in taken.posonlyargs[len(given) :]:
         problem = f"{name} takes {each.arg} by position only, but it is given by name"
@@ -243,6 +246,15 @@ def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterato
         yield Problem(
             problem=problem, hint=f"give {needed[0]} a default, or leave it out", line=function.lineno
         )
+
+
+def _lacks_the_model(taken: ast.arguments, given: Sequence[str], constants: Mapping[str, Any]) -> bool:
+    """Whether a setting, such as `lr=0.1`, is where the model is given. `net=None` may be the model."""
+    places = [*taken.posonlyargs, *taken.args]
+    if given[:1] != ("model",) or not places or places[0].arg == "model":
+        return False
+    _, default = next(with_defaults(taken, 0))
+    return default is not None and isinstance(value_of(default, constants), int | float | str)
 
 
 def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Problem]:

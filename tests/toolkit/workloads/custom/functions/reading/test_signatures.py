@@ -97,6 +97,46 @@ def test_positional_only_parameter_is_refused() -> None:
     assert "hidden" in problem.problem
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "step(batch, model)",
+        "step(batch, net)",
+        "step(x, model)",
+        "step(batch, /, model)",
+        "schedule(total, step)",
+        "report(outputs, run)",
+        "predict(batch, model, k=1)",
+        "optimizer(lr: float = 0.1)",
+        "optimizer(lr=LR, model=None)",
+        "predict(threshold=0.5, batch=None)",
+    ],
+)
+def test_arguments_in_another_order_than_they_are_given_are_refused(function: str) -> None:
+    (problem,) = problems("LR = 0.1\n", MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n")
+    assert f"found {function.partition('(')[0]}(" in problem.problem
+    assert problem.line == 5
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "step(net, x)",
+        "step(net, batch)",
+        "step(model, x, batch=None)",
+        "step(*given, batch=None, model=None)",
+        "optimizer(model=None, lr=0.1)",
+        "optimizer(net=None, lr=0.1)",
+        "optimizer(net=DEFAULT_NET, lr=0.1)",
+        "optimizer(*given, lr=0.1)",
+        "schedule(now, total)",
+        "data(which='train', split=0.8)",
+    ],
+)
+def test_arguments_may_have_other_names(function: str) -> None:
+    assert read(MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n")
+
+
 def test_each_missing_function_is_named_with_an_example() -> None:
     found = problems("x = 1\n")
     assert [each.problem.split()[-1] for each in found] == ["model", "data", "step"]

@@ -254,6 +254,55 @@ def test_a_folder_that_the_file_reads_beside_itself_is_named_in_a_warning(config
     assert "rows" in warning.problem
 
 
+def _warnings_with(config: Path, code: str, **resources: Any) -> list[str]:
+    file = config.with_name("digits.py")
+    file.write_text(f"{code}\n{file.read_text()}")
+    experiment = load(config)
+    experiment = replace(experiment, resources=replace(experiment.resources, **resources))
+    found = task_kinds()[experiment.task.kind].file_warnings(experiment)
+    return [f"{each.problem} ({each.hint})" for each in found]
+
+
+@pytest.mark.parametrize(
+    "code, named, hint",
+    [
+        ("import torhc", "digits.py:1 imports torhc", "torch"),
+        ("import os, torhc.nn as nn", "digits.py:1 imports torhc", "torch"),
+        ("\nfrom helpr import width", "digits.py:2 imports helpr", "helper"),
+    ],
+)
+def test_import_of_a_missing_module_is_named_in_a_warning(
+    config: Path, code: str, named: str, hint: str
+) -> None:
+    config.with_name("helper.py").touch()
+    (warning,) = _warnings_with(config, code)
+    assert named in warning
+    assert f"did you mean {hint}?" in warning
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import helper, os.path, numpy, toolkit.task, __future__",
+        "from part.inner import thing",
+        "try:\n    import torhc\nexcept ImportError:\n    torhc = None",
+        "import sys\nsys.path.append('lib')\nimport torhc",
+        "def later():\n    import torhc",
+    ],
+)
+def test_import_that_may_succeed_is_not_named(config: Path, code: str) -> None:
+    config.with_name("helper.py").touch()
+    config.with_name("part").mkdir()
+    assert _warnings_with(config, code) == []
+
+
+@pytest.mark.parametrize("resources", [{"setup": ("module load x",)}, {"environment": {"PYTHONPATH": "/x"}}])
+def test_missing_module_is_not_named_if_the_job_has_another_environment(
+    config: Path, resources: dict[str, Any]
+) -> None:
+    assert _warnings_with(config, "import torhc", **resources) == []
+
+
 def test_an_experiment_can_be_copied_and_pickled(config: Path) -> None:
     experiment = load(config)
     assert copy.deepcopy(experiment) == experiment

@@ -13,7 +13,7 @@ from toolkit.workloads.custom.functions.project.kept_files import files_not_kept
 from toolkit.workloads.custom.functions.project.kept_files import kept_files as kept_files_of_functions
 from toolkit.workloads.custom.functions.project.missing_imports import missing_imports
 from toolkit.workloads.custom.functions.sections import classes
-from toolkit.workloads.custom.functions.sections.metrics import metrics_of
+from toolkit.workloads.custom.functions.sections.metrics import metrics_of, unknown_metrics
 from toolkit.workloads.custom.functions.sections.own_sections import from_text, own_sections
 from toolkit.workloads.custom.functions.user_code import prediction_fault
 
@@ -32,7 +32,7 @@ _FUNCTIONS = TaskSpec(
     predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
-    file_warnings=lambda whole: chain(files_not_kept(whole), missing_imports(whole)),
+    file_warnings=lambda whole: chain(files_not_kept(whole), missing_imports(whole), unknown_metrics(whole)),
     from_text=from_text,
     own_sections=own_sections,
     kept_files=kept_files_of_functions,

@@ -296,6 +296,26 @@ def test_import_that_may_succeed_is_not_named(config: Path, code: str) -> None:
     assert _warnings_with(config, code) == []
 
 
+@pytest.mark.parametrize("code", ["metrics = {'acuracy': 'max'}", "metrics = [Metric('acuracy', 'max')]"])
+def test_declared_metric_that_step_does_not_return_is_named_in_a_warning(config: Path, code: str) -> None:
+    (warning,) = _warnings_with(config, code)
+    assert "found acuracy" in warning
+    assert "did you mean accuracy?" in warning
+
+
+@pytest.mark.parametrize("key", ["metrics.acuracy=max", "titles.acuracy=A", "units.acuracy=share"])
+def test_key_of_a_metric_that_step_does_not_return_is_named_in_a_warning(config: Path, key: str) -> None:
+    experiment = load(config, ["task={kind: three_functions, module: digits.py}", f"task.{key}"])
+    (warning,) = task_kinds()[experiment.task.kind].file_warnings(experiment)
+    assert warning.key == ("task", key.partition(".")[0], "acuracy")
+
+
+def test_goals_of_metrics_that_are_known_at_run_time_only_are_not_named(config: Path) -> None:
+    code = config.with_name("digits.py")
+    code.write_text(code.read_text() + "\n\ndef step(model, batch):\n    return made(model, batch)\n")
+    assert _warnings_with(config, "metrics = {'acuracy': 'max'}") == []
+
+
 @pytest.mark.parametrize("resources", [{"setup": ("module load x",)}, {"environment": {"PYTHONPATH": "/x"}}])
 def test_missing_module_is_not_named_if_the_job_has_another_environment(
     config: Path, resources: dict[str, Any]

@@ -6,10 +6,15 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.workload import Goal, Metric
-from toolkit.workloads.custom.functions.reading.constants import assigned, value_of
+from toolkit.system.output.nearest import guess
+from toolkit.workload import Goal, Metric, Unit
+from toolkit.workloads.custom.functions.reading.constants import UNKNOWN, assigned, value_of
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
 
+#: Whether less or more of a metric is better.
+GOALS: tuple[Goal, ...] = ("min", "max")
+UNITS: tuple[Unit, ...] = ("number", "share")
+_EXAMPLE = 'metrics = {"accuracy": "max", "error": "min"}'
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -84,16 +89,18 @@ def _called(node: ast.expr, constants: Mapping[str, Any]) -> Metric:
 
 
 def _metric(facts: Mapping[str, Any], line: int) -> Metric:
-    goals: Mapping[Any, Goal] = {"min": "min", "max": "max"}
-    name, goal = facts.get("name"), facts.get("goal")
-    unit, title = facts.get("unit", "share"), facts.get("title", "")
-    is_text = isinstance(name, str) and isinstance(title, str) and isinstance(goal, str)
-    if not is_text or goal not in goals or unit not in ("share", "number"):
+    name, title = facts.get("name"), facts.get("title", "")
+    goal: Any = facts.get("goal")
+    unit: Any = facts.get("unit", "share")
+    if not (isinstance(name, str) and isinstance(title, str)) or UNKNOWN in (goal, unit):
         raise _no_metrics(line)
-    assert isinstance(name, str)
-    return Metric(name=name, goal=goals[goal], title=title, unit=unit)
+    for what, found, allowed in (("goal", goal, GOALS), ("unit", unit, UNITS)):
+        if found not in allowed:
+            problem = f"metrics has the {what} {found!r} of {name}, expected {' or '.join(allowed)}"
+            raise Unfit([Problem(problem=problem, hint=guess(found, allowed) or _EXAMPLE, line=line)])
+    return Metric(name=name, goal=goal, title=title, unit=unit)
 
 
 def _no_metrics(line: int) -> Unfit:
     problem = "metrics has no names with goals that are literal values"
-    return Unfit([Problem(problem=problem, hint='metrics = {"accuracy": "max", "error": "min"}', line=line)])
+    return Unfit([Problem(problem=problem, hint=_EXAMPLE, line=line)])

@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 from toolkit.config.fields import option
 from toolkit.errors import DataError
-from toolkit.workload import Goal, ModelSection, NoData, Progress, Unit
+from toolkit.workload import ModelSection, NoData, Progress
+from toolkit.workloads.custom.functions.reading.metric_names import GOALS, UNITS
 
-#: Whether less or more of a metric is better.
-GOALS: tuple[Goal, ...] = ("min", "max")
-UNITS: tuple[Unit, ...] = ("number", "share")
 KIND = "three_functions"
 MODEL_KIND = "model_function"
 

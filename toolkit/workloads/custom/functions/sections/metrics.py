@@ -7,8 +7,10 @@ from typing import Any
 
 from toolkit.system.output.nearest import guess
 from toolkit.workload import Metric, Violation
-from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions
-from toolkit.workloads.custom.functions.sections.classes import GOALS, UNITS, FunctionsTask
+from toolkit.workloads.custom.functions.project.places import locate
+from toolkit.workloads.custom.functions.reading.metric_names import GOALS, UNITS
+from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions
+from toolkit.workloads.custom.functions.sections.classes import FunctionsTask
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
@@ -71,13 +73,28 @@ def metric_faults(
     if name in ("", LOSS):
         return
     if functions.metrics is not None and name not in functions.metrics:
-        returned = ", ".join((LOSS, *functions.metrics))
-        problem = (
-            f"found {name}, but step ({functions.path.name}:{functions.lines['step']}) returns {returned}"
-        )
-        hint = guess(name, [LOSS, *functions.metrics])
-        hint = hint or f'return {{"loss": …, "{name}": one_value_per_sample}}'
-        yield Violation(key=key, problem=problem, hint=hint)
+        yield _not_returned(name, functions.metrics, functions, key)
     elif not goal and name not in _goals(functions, task, tree):
         problem = f"found {name}, but its goal is not declared"
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
+
+
+def unknown_metrics(experiment: Any) -> Iterator[Violation]:
+    """Find goals, titles and units of metrics that `step` does not return."""
+    task = experiment.task
+    functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
+    if functions.metrics is None:
+        return
+    known = {LOSS, *functions.metrics}
+    for key in ("metrics", "titles", "units"):
+        for name in (each for each in getattr(task, key) if each not in known):
+            known.add(name)
+            yield _not_returned(name, functions.metrics, functions, ("task", key, name))
+
+
+def _not_returned(name: str, metrics: Sequence[str], functions: Functions, key: tuple[str, ...]) -> Violation:
+    returned = [LOSS, *metrics]
+    place = f"{functions.path.name}:{functions.lines['step']}"
+    problem = f"found {name}, but step ({place}) returns {', '.join(returned)}"
+    hint = guess(name, returned) or f'return {{"loss": …, "{name}": one_value_per_sample}}'
+    return Violation(key=key, problem=problem, hint=hint)

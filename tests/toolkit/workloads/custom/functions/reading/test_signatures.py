@@ -239,6 +239,21 @@ def test_goals_that_cannot_be_read_are_refused(value: str) -> None:
     assert problem.line == 4
 
 
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ("{'f1': 'max', 'accuracy': 'maxx'}", ("'maxx'", "accuracy", "min or max", "did you mean max?")),
+        ("{'accuracy': 1}", ("1", "accuracy", "min or max")),
+        ("[Metric('accuracy')]", ("None", "accuracy", "min or max")),
+        ("[Metric('accuracy', 'max', unit='shares')]", ("'shares'", "accuracy", "number or share")),
+    ],
+)
+def test_a_wrong_goal_or_unit_of_a_metric_is_named(value: str, words: tuple[str, ...]) -> None:
+    (problem,) = problems(MODEL, DATA, STEP, f"metrics = {value}\n")
+    assert [each for each in words if each not in f"{problem.problem} {problem.hint}"] == []
+    assert problem.line == 4
+
+
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "digits.py"
     path.write_text(MODEL + DATA + STEP)

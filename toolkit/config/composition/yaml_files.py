@@ -152,7 +152,7 @@ def parse(text: str) -> Document:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         _refuse_deep_tokens(text)
-        raise _unreadable(error) from None
+        raise _unreadable(error, text) from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
     builder = _Builder()
@@ -246,14 +246,33 @@ def _line(marked: yaml.Node | yaml.Event) -> int:
     return marked.start_mark.line + 1 if marked.start_mark else 0
 
 
-def _unreadable(error: yaml.MarkedYAMLError) -> Unreadable:
+def _unreadable(error: yaml.MarkedYAMLError, text: str) -> Unreadable:
     mark = error.problem_mark or error.context_mark
     problem = " ".join(part for part in (error.context, error.problem) if part)
     if mark is None:
         return Unreadable(f"not YAML: {problem}")
-    place = f"line {mark.line + 1}, column {mark.column + 1}"
+    place, line = f"line {mark.line + 1}, column {mark.column + 1}", mark.line
+    what = "quote" if "quoted" in (error.context or "") else "bracket"
+    opened = error.context_mark if what == "quote" else _open_bracket(text)
+    if opened is not None and opened.line < mark.line:
+        begin = f"line {opened.line + 1}, column {opened.column + 1}"
+        place += f"; the {what} that is open there begins in {begin}"
+        # The end of the text says nothing about the place of the mistake.
+        line = opened.line if mark.line >= len(text.rstrip().splitlines()) else line
     hint = "quote values that hold ${...}, a colon or start with a special character, and indent with spaces"
-    return Unreadable(f"not YAML: {problem} in {place}", mark.line + 1, hint)
+    return Unreadable(f"not YAML: {problem} in {place}", line + 1, hint)
+
+
+def _open_bracket(text: str) -> Any:
+    """Return the place of the innermost bracket that is not closed where the tokens end, or None."""
+    places = []
+    with suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if isinstance(token, yaml.FlowMappingStartToken | yaml.FlowSequenceStartToken):
+                places.append(token.start_mark)
+            elif isinstance(token, yaml.FlowMappingEndToken | yaml.FlowSequenceEndToken):
+                del places[-1:]
+    return places[-1] if places else None
 
 
 class _Builder:

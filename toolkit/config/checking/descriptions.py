@@ -58,6 +58,13 @@ def _allowed(hint: Any, limits: Limits) -> str:
     if get_origin(hint) in (types.UnionType, Union):
         number, text = get_args(hint)
         return f"{_NAMES[number]}{_range(limits)}, or {_allowed(text, limits)}"
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple:
+        count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
+        return f"a list of {count}{_items(arguments[0], limits, 'sections')}{_range(limits)}"
+    if get_origin(hint) is dict:
+        file = ", or the name of a JSON file with one" if limits.json_file else ""
+        return f"a mapping of names to {_items(arguments[1], limits, 'values')}{_range(limits)}{file}"
     if limits.choices:
         return "one of " + ", ".join(str(choice) for choice in limits.choices)
     if limits.pattern:
@@ -66,14 +73,13 @@ def _allowed(hint: Any, limits: Limits) -> str:
         return "the name of a file or folder"
     if is_dataclass(hint):
         return "a section (a mapping)"
-    arguments = get_args(hint)
-    if get_origin(hint) is tuple:
-        count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
-        return f"a list of {count}{_PLURALS.get(arguments[0], 'sections')}{_range(limits)}"
-    if get_origin(hint) is dict:
-        file = ", or the name of a JSON file with one" if limits.json_file else ""
-        return f"a mapping of names to {_PLURALS.get(arguments[1], 'values')}{_range(limits)}{file}"
     return _NAMES[hint] + _range(limits)
+
+
+def _items(hint: Any, limits: Limits, others: str) -> str:
+    if limits.choices:
+        return f"values that are each one of {', '.join(map(str, limits.choices))}"
+    return "names of files or folders" if limits.path else _PLURALS.get(hint, others)
 
 
 def _range(limits: Limits) -> str:

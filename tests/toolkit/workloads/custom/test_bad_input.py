@@ -32,6 +32,7 @@ def here(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STK_EXPERIMENT_DIR", str(empty_folder / "experiments"))
     for name, text in {"mine.py": POINTS, "mine.yaml": _YAML, "train.py": "", "train.yaml": _COMMAND}.items():
         (empty_folder / name).write_text(text)
+    (empty_folder / "program").touch()
 
 
 @pytest.fixture
@@ -380,11 +381,20 @@ def test_invalid_experiment_of_a_command_is_refused_with_its_key(
         (["--"], "stk submit -- python train.py"),
         (["--", "python", "trian.py"], "there is no"),
         (["--", "train.py"], "run: [python, train.py]"),
+        (["--", "./train.py"], "./train.py is not executable (python ./train.py, or chmod +x ./train.py)"),
+        (["--", "./program"], "chmod +x ./program"),
+        (["--", "./"], "./ is a folder"),
         (["--nodes", "two", "--", "python", "train.py"], "resources.nodes"),
     ],
 )
 def test_invalid_command_line_is_refused(refused: Refused, words: list[str], right: str) -> None:
     assert right in refused("submit", "--cluster", "local", *words)
+
+
+@pytest.mark.parametrize("words", ["./train.py", "bash ./program", "env ./program", "$HOME/program"])
+def test_executable_script_and_one_behind_another_program_are_accepted(words: str) -> None:
+    Path("train.py").chmod(0o700)
+    assert main(["plan", "--", *words.split()]) == 0
 
 
 @pytest.mark.parametrize("program, is_named", [("pyton", True), ("sh", False), ("/opt/of/the/hosts", False)])

@@ -15,7 +15,7 @@ from toolkit.config.schema import Checkpoint, Evaluation, Experiment, LrSchedule
 from toolkit.config.secrets import RECORDED, exposed, masked, reference, texts
 from toolkit.config.serialize import to_plain
 from toolkit.workload import NoData, NoModel, Violation, rule
-from toolkit.workloads.custom.command.words import inside, launcher
+from toolkit.workloads.custom.command.words import SCRIPTS, inside, launcher
 
 #: Serves as the batch size, which otherwise limits the number of ranks.
 _MOST_RANKS = 65_536
@@ -138,7 +138,7 @@ RULES = (command_is_not_empty, params_are_values, words_have_no_secrets, inputs_
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:
-    """Find a script to run that is missing or is not a program."""
+    """Find a script to run that is missing, or that the system does not start as a program."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
     for place, word in enumerate(words[:2]):
         if not _is_script(words, place) or "$" in word:
@@ -153,6 +153,12 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=f"there is no {folder / word}", hint=f"as in {right}")
         elif place == 0 and "/" not in word:
             yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)
+        elif place == 0 and (folder / word).is_dir():
+            yield Violation(key=key, problem=f"{word} is a folder, expected a program")
+        # For any user: the job may belong to another one than this process.
+        elif place == 0 and not (folder / word).stat().st_mode & 0o111:
+            hint = f"{program} {word}, or " if word.endswith(SCRIPTS) else ""
+            yield Violation(key=key, problem=f"{word} is not executable", hint=f"{hint}chmod +x {word}")
 
 
 def missing_program(experiment: Any) -> Iterator[Violation]:

@@ -36,6 +36,12 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
         raise UserError(f"{arguments.output} is a folder, expected the name of a file")
     if output is not None and not os.access(os.path.dirname(output), os.W_OK):
         raise UserError(f"cannot write {arguments.output}: its folder does not exist, or is not writable")
+    # A device, such as a terminal, may be both.
+    if file is not None and output is not None and os.path.isfile(output) and os.path.samefile(file, output):
+        raise UserError(
+            f"{arguments.output} is the file with the rows: predictions would replace its columns. "
+            "Give another name"
+        )
     return Request(
         file=file,
         input=read_as,

@@ -116,6 +116,17 @@ def test_invalid_files_are_refused(user: User, finished: RunDir, arguments: list
     refused(user.stk("predict", finished.run_id, *arguments), word)
 
 
+@pytest.mark.parametrize("output", ["points.txt", "./points.txt", "link.txt"])
+def test_the_file_with_the_rows_is_not_replaced(user: User, finished: RunDir, output: str) -> None:
+    link = user.root / "link.txt"
+    link.unlink(missing_ok=True)
+    link.symlink_to("points.txt")
+    before = (user.root / "points.txt").read_bytes()
+    arguments = ("points.txt", "--input-format", "csv", "--output", output)
+    refused(user.stk("predict", finished.run_id, *arguments), f"{output} is the file with the rows")
+    assert (user.root / "points.txt").read_bytes() == before
+
+
 def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:
     (user.experiments / "fresh").mkdir()
     (user.experiments / "fresh" / "config.yaml").write_text(finished.config.read_text())

@@ -11,21 +11,21 @@ from toolkit.config.composition.includes import (
     Includes,
     config_root,
     find_includes,
+    origin_in,
     record,
     restore_includes,
-    shown,
 )
 from toolkit.config.composition.interpolation import interpolate
 from toolkit.config.composition.overrides import apply
 from toolkit.config.composition.yaml_files import Files, Unreadable
 from toolkit.config.faults import Faults
 from toolkit.config.fields import SWEEP
-from toolkit.config.origins import Key, Origin, Origins
+from toolkit.config.origins import Key, Origins
 
 
 def file_faults(path: Path) -> Faults:
     """An empty collection of faults for an experiment file."""
-    return Faults(Origins(Origin(shown(path))))
+    return Faults(Origins(origin_in(path)))
 
 
 def gather(
@@ -74,7 +74,7 @@ def read_mapping(path: Path, faults: Faults, files: Files | None = None, key: Ke
             kind = "a list" if isinstance(document.value, list) else "a single value"
             raise Unreadable(f"the top level is {kind}, expected `key: value` lines")
     except Unreadable as error:
-        faults.add(key, error.problem, error.hint, Origin(shown(path), error.line))
+        faults.add(key, error.problem, error.hint, origin_in(path, error.line))
         faults.raise_any()
         raise
     record(document, path, key, faults)

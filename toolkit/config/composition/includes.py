@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.composition.interpolation import resolve_text
-from toolkit.config.composition.yaml_files import MAX_DEPTH, MAX_VALUES, Document, Files, Unreadable, mapped
+from toolkit.config.composition.yaml_files import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    Document,
+    Files,
+    Unreadable,
+    is_given,
+    mapped,
+)
 from toolkit.config.faults import Faults
-from toolkit.config.origins import UNKNOWN, Key, Origin
+from toolkit.config.origins import COMMAND_LINE, UNKNOWN, Key, Origin
 
 #: Maximum number of includes in an experiment, each counted as often as it is read.
 _MAX_FILES = 1000
@@ -49,6 +57,11 @@ def shown(path: Path) -> str:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):
         return str(path)
+
+
+def origin_in(path: Path, line: int = 0) -> Origin:
+    """The origin of a line of a file; the command line if its text was given in place of the file."""
+    return COMMAND_LINE if is_given(path) else Origin(shown(path), line)
 
 
 def find_includes(value: Any, files: tuple[Path, ...]) -> Any:
@@ -141,11 +154,10 @@ class Includes:
 
 def record(document: Document, path: Path, key: Key, faults: Faults) -> None:
     """Note the origin of a document's keys, which are placed under `key`, and its faults."""
-    place = shown(path)
     for inner, line in document.lines.items():
-        faults.origins.put((*key, *inner), Origin(place, line))
+        faults.origins.put((*key, *inner), origin_in(path, line))
     for inner, line, problem, hint in document.faults:
-        faults.add((*key, *inner), problem, hint, Origin(place, line), unsure=False)
+        faults.add((*key, *inner), problem, hint, origin_in(path, line), unsure=False)
 
 
 def _is_balanced(text: str) -> bool:

@@ -178,6 +178,11 @@ def give_text(path: Path, text: str) -> None:
     _GIVEN[path] = text
 
 
+def is_given(path: Path) -> bool:
+    """Whether a text was given under this name."""
+    return path in _GIVEN
+
+
 def read_text(path: Path) -> str:
     """The text of a file. Raises Unreadable, with the reason."""
     if (given := _GIVEN.get(path)) is not None:

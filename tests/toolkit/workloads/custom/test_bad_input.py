@@ -391,6 +391,12 @@ def test_invalid_command_line_is_refused(refused: Refused, words: list[str], rig
     assert right in refused("submit", "--cluster", "local", *words)
 
 
+def test_fault_of_a_command_is_in_the_command_line_and_in_no_file(refused: Refused) -> None:
+    said = refused("submit", "--cluster", "local", "--", "train.py")
+    assert "command line: task.run.0: " in said
+    assert ".yaml" not in said
+
+
 @pytest.mark.parametrize("words", ["./train.py", "bash ./program", "env ./program", "$HOME/program"])
 def test_executable_script_and_one_behind_another_program_are_accepted(words: str) -> None:
     Path("train.py").chmod(0o700)

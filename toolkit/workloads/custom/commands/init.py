@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
@@ -62,7 +63,7 @@ def init(arguments: Namespace, host: Host) -> int:
     _write(folder, files)
     next_line = "train   cd {0} && stk run digits.yaml" if name is None else "look    cd {0} && stk plan {1}"
     print(f"wrote   {', '.join(files)}\nfolder  {folder}")
-    print(next_line.format(folder, next(iter(files))))
+    print(next_line.format(shlex.quote(str(folder)), next(iter(files))))
     return 0
 
 

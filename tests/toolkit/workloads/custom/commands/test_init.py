@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -57,6 +58,11 @@ def test_init_does_not_overwrite_files(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "digits.yaml" in done.stderr
     assert [path.read_text() for path in (tmp_path / "digits").iterdir()] == ["mine"]
+
+
+def test_the_next_command_is_one_for_the_shell(tmp_path: Path) -> None:
+    last = ended("init", "a b/it's", cwd=tmp_path).stdout.splitlines()[-1]
+    assert shlex.split(last)[1:] == ["cd", "a b/it's", "&&", "stk", "run", "digits.yaml"]
 
 
 def test_shipped_experiment_is_written_with_its_included_files(tmp_path: Path) -> None:

@@ -351,6 +351,7 @@ def test_fresh_start_with_an_error_puts_the_finished_run_back() -> None:
     [
         ("train.py", "trian.py", "train.yaml:2: task.run.1", "run: [python, trian.py]"),
         ("[python, train.py]", "[train.py]", "train.yaml:2: task.run.0", "run: [python, train.py]"),
+        ("[python, train.py]", "[python train.py]", "train.yaml:2: task.run.0", "run: [python, train.py]"),
         ("[python, train.py]", "[./go.sh]", "train.yaml:2: task.run.0", "run: [bash, go.sh]"),
         ("[python, train.py]", "[bash, go.sh]", "train.yaml:2: task.run.1", "run: [bash, go.sh]"),
         ("train.py]", "../x.py]", "train.yaml:2: task.run.1", "is outside of"),
@@ -395,6 +396,13 @@ def test_fault_of_a_command_is_in_the_command_line_and_in_no_file(refused: Refus
     said = refused("submit", "--cluster", "local", "--", "train.py")
     assert "command line: task.run.0: " in said
     assert ".yaml" not in said
+
+
+def test_program_and_arguments_in_one_word_are_named_with_the_words(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plan", "--", "python -m http.server"]) == 0
+    assert "run: [python, -m, http.server]" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["./train.py", "bash ./program", "env ./program", "$HOME/program"])

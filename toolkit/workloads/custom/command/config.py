@@ -144,7 +144,8 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
         if not _is_script(words, place) or "$" in word:
             continue
         program = "python" if word.endswith(".py") else "bash"
-        key, right = ("task", "run", str(place)), f"run: [{program}, {Path(word).name}]"
+        key = ("task", "run", str(place))
+        right = (not place and _divided(word)) or f"run: [{program}, {Path(word).name}]"
         if os.path.normpath(word).startswith(".."):
             problem = f"{word} is outside of {folder}, the folder of the command, and is not copied"
             hint = f"start in a folder that contains it, or use it in place: {os.path.abspath(folder / word)}"
@@ -166,7 +167,14 @@ def missing_program(experiment: Any) -> Iterator[Violation]:
     words = experiment.task.run
     if not _is_script(words, 0) and not {"/", "$"} & {*words[0]} and shutil.which(words[0]) is None:
         problem = f"there is no program {words[0]} in PATH here"
-        yield Violation(key=("task", "run", "0"), problem=problem, hint="the run fails where it is missing")
+        hint = _divided(words[0]) or "the run fails where it is missing"
+        yield Violation(key=("task", "run", "0"), problem=problem, hint=hint)
+
+
+def _divided(word: str) -> str:
+    """Return how a program with arguments is written; empty if this word is not one."""
+    words = word.split()
+    return f"run: [{', '.join(words)}]" if len(words) > 1 and shutil.which(words[0]) else ""
 
 
 def _is_script(words: Sequence[str], place: int) -> bool:

@@ -55,6 +55,10 @@ def cure(hint: Any, value: Any, limits: Limits) -> str:
         return limits.instead[value]
     if limits.choices:
         return guess(value, limits.choices)
+    if limits.pattern and isinstance(value, str):
+        first, _, last = value.partition(":")
+        swapped = f"{last}:{first}"
+        return f"did you mean {swapped}?" if first and last and re.fullmatch(limits.pattern, swapped) else ""
     if hint is str and isinstance(value, bool | float):
         return "put it in quotes if text is meant"
     if hint is bool and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):

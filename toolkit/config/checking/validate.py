@@ -25,7 +25,7 @@ from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
 from toolkit.errors import UserError
 from toolkit.registry import task_kinds, task_section, unloaded
-from toolkit.system.output.nearest import guess, suggest
+from toolkit.system.output.nearest import guess, nearest, suggest
 from toolkit.workload import OwnSections, TaskSpec, UnfitTask, Violation
 
 
@@ -56,7 +56,7 @@ def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
     """The policy of stored resources; the default one if they are damaged."""
     whole: type = experiment_type()
     hint, faults = _hints(whole)["resources"], Faults(Origins(Origin("resources")))
-    checked = _Checker(faults).value(hint, resources, ("resources",), Limits())
+    checked = _Checker(faults, is_stored=True).value(hint, resources, ("resources",), Limits())
     if faults.unsure:
         return policy_in({})
     return checked if isinstance(checked, RunPolicy) else RunPolicy()
@@ -179,17 +179,23 @@ class _Checker:
             value = {}
         known = {each.name: each for each in keys_of(cls)}
         if not isinstance(value, dict):
-            is_kind = isinstance(value, str) and value.isidentifier() and "kind" in known
-            hint = f"{key[-1]}: {{kind: {value}}}" if is_kind else ""
+            hint = ""
+            if isinstance(value, str) and value.isidentifier() and "kind" in known:
+                kind = nearest(value, limits_of(known["kind"]).choices) or value
+                hint = f"{key[-1]}: {{kind: {kind}}}"
             if isinstance(value, str) and ":" in value:
                 hint = "a key needs a space after its colon"
             self._faults.add(key, f"{found(value)}, expected {allowed(cls, Limits())}", hint)
             return None
         for name in value:
-            if name not in known:
-                self._faults.add(
-                    (*key, name), "there is no such key", self._place_of(name, known), unsure=False
-                )
+            if name in known:
+                continue
+            hint = self._place_of(name, known)
+            self._faults.add((*key, name), "there is no such key", hint, unsure=False)
+            if not self._is_stored:
+                # The key that is meant is given, so it is not missing.
+                meant = {each for each in known.keys() - value if hint == f"did you mean {each}?"}
+                self._faults.unsure |= {(*key, each) for each in meant}
         hints = {**_hints(cls), **(kinds or {})}
         checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
         return cls(**checked)

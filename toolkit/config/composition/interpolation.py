@@ -16,6 +16,7 @@ from toolkit.config.composition.yaml_files import mapped
 from toolkit.config.faults import Faults
 from toolkit.config.origins import UNKNOWN, Key
 from toolkit.config.secrets import is_secret, reference, with_secrets
+from toolkit.system.output.nearest import guess
 
 _ENVIRONMENT = re.compile(r"\$\{\s*oc\.env\s*:\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
 #: A text with references to variables only: its value depends on nothing else in the tree.
@@ -333,6 +334,9 @@ def _explain(text: str, error: Exception, key: Key, faults: Faults) -> None:
         faults.add(key, f"found {text!r}: an include must be the whole value")
     elif match := _NO_KEY.search(reason):
         hint = f"add it: references cannot use defaults; ${{oc.env:{match[1]}}} is a variable; {_LITERAL}"
+        hint = guess(match[1], ["run.dir"]) or hint
         faults.add(key, f"found {text!r}, but there is no key {match[1]} in the experiment", hint)
     else:
-        faults.add(key, f"found {text!r}, which cannot be resolved: {reason}", _LITERAL)
+        kind = reason.partition("Unsupported interpolation type ")[2]
+        hint = guess(kind, ["from_file", "oc.env"]) or _LITERAL
+        faults.add(key, f"found {text!r}, which cannot be resolved: {reason}", hint)

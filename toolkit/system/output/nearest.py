@@ -7,12 +7,13 @@ from typing import Any
 
 
 def nearest(name: str, valid: Iterable[Any]) -> str | None:
-    """Return the valid name that a misspelt one most likely means, or None."""
+    """Return the valid name that a misspelt one most likely means, or None. Upper case counts as lower."""
     # Imported late: only needed for an error.
     from difflib import get_close_matches
 
-    matches = get_close_matches(name, [str(each) for each in valid], n=1, cutoff=0.7)
-    return matches[0] if matches else None
+    names = {str(each).lower(): str(each) for each in valid}
+    matches = get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    return names[matches[0]] if matches else None
 
 
 def suggest(name: str, valid: Iterable[Any]) -> str:

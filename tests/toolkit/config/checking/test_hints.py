@@ -35,6 +35,12 @@ from toolkit.config.library_arguments import NO_SCHEDULES
         ("task.kind", "toy_text", "did you mean toy_texts?"),
         ("model.kind", "convolution", "did you mean convolutions?"),
         ("optimizer.kind", "adamv", "did you mean adam?"),
+        ("optimizer.kind", "AdamW", "did you mean adamw?"),
+        ("optimizer.kind", "SGD", "did you mean sgd?"),
+        ("optimizer", "Adam", "optimizer: {kind: adam}"),
+        ("lr_scheduler", "cosin", "lr_scheduler: {kind: cosine}"),
+        ("evaluation.metric", "max:accuracy", "did you mean accuracy:max?"),
+        ("evaluation.metric", "accuracy:most", ""),
         ("lr_scheduler.kind", "cosin", "did you mean cosine?"),
         *(("lr_scheduler.kind", kind, instead) for kind, instead in NO_SCHEDULES.items()),
         ("name", 1.5, "put it in quotes if text is meant"),
@@ -44,3 +50,15 @@ from toolkit.config.library_arguments import NO_SCHEDULES
 def test_a_hint_says_what_was_probably_meant(tree, faults, key, value, hint):
     (fault,) = faults(check, put(tree, key, value))
     assert (fault.key, fault.hint) == (key, hint)
+
+
+@pytest.mark.parametrize(
+    "section, value, key, meant",
+    [
+        ("data", {"pth": "reviews.tsv"}, "data.pth", "path"),
+        ("resources.groups", [{"nodes": 1, "gpu": 2}], "resources.groups.0.gpu", "gpus"),
+    ],
+)
+def test_a_misspelt_key_is_not_missing_as_well(tree, faults, section, value, key, meant):
+    (fault,) = faults(check, put(tree, section, value))
+    assert (fault.key, fault.hint) == (key, f"did you mean {meant}?")

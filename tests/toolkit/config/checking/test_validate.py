@@ -16,6 +16,7 @@ from slurm.config.resources import Group
 from tests.toolkit.config.trees import GOOD, put
 from toolkit.config import check, load
 from toolkit.config.checking.limits import located
+from toolkit.config.checking.validate import policy_in
 from toolkit.config.composition.interpolation import Resolved
 from toolkit.config.fields import Limits
 from toolkit.errors import ConfigError
@@ -403,3 +404,7 @@ def test_any_tree_gives_an_experiment_or_a_config_error(overrides):
         check(GOOD | overrides)
     except ConfigError as error:
         assert error.faults  # noqa: PT017 (either outcome is right)
+
+
+def test_a_misspelt_key_of_stored_resources_leaves_the_others_as_they_are() -> None:
+    assert policy_in({"max_crashs": 5, "max_timeouts": 3}).max_timeouts == 3

@@ -42,6 +42,13 @@ class TestReferences:
         tree = compose(movies, [r"resources.setup=['cd \${HOME}', 'echo $USER']"]).tree
         assert tree["resources"]["setup"] == ["cd ${HOME}", "echo $USER"]
 
+    @pytest.mark.parametrize(
+        "text, hint", [("${run.dri}", "did you mean run.dir?"), ("${form_file:x}", "did you mean from_file?")]
+    )
+    def test_a_misspelt_reference_is_named(self, movies, faults, text, hint):
+        (fault,) = faults(compose, movies, [f"name={text}"])
+        assert (fault.key, fault.hint) == ("name", hint)
+
     def test_all_unset_variables_are_named_with_the_keys_that_use_them(self, write, faults):
         text = "name: ${oc.env:UNSET}\nmodel:\n  kind: docnn\n  x: a-${oc.env:UNSET_TOO}/${oc.env:UNSET}\n"
         found = faults(compose, write("a.yaml", text))

@@ -254,6 +254,11 @@ def test_a_folder_that_the_file_reads_beside_itself_is_named_in_a_warning(config
     assert "rows" in warning.problem
 
 
+def test_goal_before_the_metric_is_one_fault(config: Path) -> None:
+    (fault,) = faults(config, "evaluation.metric=max:accuracy")
+    assert "did you mean accuracy:max?" in fault
+
+
 def _warnings_with(config: Path, code: str, **resources: Any) -> list[str]:
     file = config.with_name("digits.py")
     file.write_text(f"{code}\n{file.read_text()}")

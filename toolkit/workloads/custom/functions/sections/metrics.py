@@ -70,7 +70,8 @@ def metric_faults(
     """Find an evaluation.metric that `step` does not return, or that has no goal."""
     name, goal = _metric_and_goal(tree)
     key = ("evaluation", "metric")
-    if name in ("", LOSS):
+    # Another goal is a fault of the form of evaluation.metric.
+    if name in ("", LOSS) or goal not in ("", *GOALS):
         return
     if functions.metrics is not None and name not in functions.metrics:
         yield _not_returned(name, functions.metrics, functions, key)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from toolkit.errors import SlurmUnavailable, StkError
-from toolkit.run.run_dir import RunDir
+from toolkit.errors import SlurmUnavailable, StkError, UserError
+from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.output.sanitize import clean
 
 CONFIG_HELP = "experiment file (YAML)"
@@ -141,3 +142,13 @@ def warn(lines: Iterable[str]) -> None:
     """Print each warning once, on standard error: standard output is for the result."""
     for line in dict.fromkeys(lines):
         print(f"warning: {line}", file=sys.stderr)
+
+
+def experiment_file(name: str) -> Path:
+    """Return the path of an experiment file. Raises UserError if this is the name of a run."""
+    path = Path(name)
+    run = RunDir(experiment_dir() / path.name)
+    if not path.is_file() and run.config.is_file():
+        how = f"`stk resume {run.run_id}` continues it"
+        raise UserError(f"{name} is a run, expected an experiment file: {how}")
+    return path

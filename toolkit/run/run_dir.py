@@ -328,6 +328,8 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
         raise RunNotFound(f"{name!r} names {len(matches)} runs: {_some(matches)}")
     if (damaged := RunDir(parent / name)).logs.is_dir():
         raise RunNotFound(f"{damaged.path} has logs, but no config.yaml any more: it is no longer a run")
+    if given.suffix in (".yaml", ".yml") and given.is_file():
+        raise RunNotFound(f"{name} is an experiment file, expected a run: `stk submit {name}` starts one")
     raise RunNotFound(f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}")
 
 

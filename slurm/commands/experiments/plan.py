@@ -8,10 +8,9 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from slurm.commands.common import warn
+from slurm.commands.common import experiment_file, warn
 from slurm.config.amount_rules import amounts
 from slurm.config.world_size import node_range
 from slurm.status.submissions import submissions
@@ -33,7 +32,7 @@ _PLACE = 50
 
 def run(arguments: Namespace) -> int:
     """Print the resolved experiment and the batch script."""
-    experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
+    experiment, origins = load_with_origins(experiment_file(arguments.config), arguments.overrides)
     target = run_of(experiment)
     job = JobPlan(experiment=experiment, run=target, number=len(submissions(target)))
     facts = job.to_json()

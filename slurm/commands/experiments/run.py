@@ -26,8 +26,9 @@ from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
 from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possible, take_back
 from toolkit.config import load
+from toolkit.config.composition.yaml_files import neighbour
 from toolkit.config.schema import Experiment
-from toolkit.errors import SchedulerError, UserError
+from toolkit.errors import RunNotFound, SchedulerError, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
@@ -79,7 +80,11 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
         return load(path, arguments.overrides), parent
-    found = find_run(arguments.config, parent)
+    try:
+        found = find_run(arguments.config, parent)
+    except RunNotFound as error:
+        hint = neighbour(path)
+        raise RunNotFound(f"{error}" + (f" ({hint})" if hint else "")) from None
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)

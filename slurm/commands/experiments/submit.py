@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from pathlib import Path
 
-from slurm.commands.common import warn
+from slurm.commands.common import experiment_file, warn
 from slurm.job.save_budget import budgets_of_request, measured_lead_s, too_short
 from slurm.status.dependency import waits_for
 from slurm.status.submissions import last_resources, last_submission
@@ -28,7 +27,7 @@ def run(arguments: Namespace) -> int:
     """Submit an experiment to Slurm, or to processes on this machine."""
     if arguments.then or arguments.evaluate is not None:
         return _run_chain(arguments)
-    experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
+    experiment, origins = load_with_origins(experiment_file(arguments.config), arguments.overrides)
     target = run_of(experiment)
     cluster = choose(arguments.cluster, target)
     if arguments.fresh or not target.result.exists():

@@ -14,10 +14,16 @@ from toolkit.workloads.custom.functions.project.kept_files import kept_files as 
 from toolkit.workloads.custom.functions.project.missing_imports import missing_imports
 from toolkit.workloads.custom.functions.sections import classes
 from toolkit.workloads.custom.functions.sections.metrics import metrics_of, unknown_metrics
-from toolkit.workloads.custom.functions.sections.own_sections import from_text, own_sections
+from toolkit.workloads.custom.functions.sections.own_sections import (
+    doubtful_functions,
+    from_text,
+    own_sections,
+)
 from toolkit.workloads.custom.functions.user_code import prediction_fault
 
 _PACKAGE = "toolkit.workloads.custom"
+
+_FUNCTION_WARNINGS = (files_not_kept, missing_imports, unknown_metrics, doubtful_functions)
 
 _FUNCTIONS = TaskSpec(
     kind=classes.KIND,
@@ -32,7 +38,7 @@ _FUNCTIONS = TaskSpec(
     predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
-    file_warnings=lambda whole: chain(files_not_kept(whole), missing_imports(whole), unknown_metrics(whole)),
+    file_warnings=lambda whole: chain.from_iterable(find(whole) for find in _FUNCTION_WARNINGS),
     from_text=from_text,
     own_sections=own_sections,
     kept_files=kept_files_of_functions,

@@ -301,6 +301,13 @@ def test_import_that_may_succeed_is_not_named(config: Path, code: str) -> None:
     assert _warnings_with(config, code) == []
 
 
+@pytest.mark.parametrize("arguments", ["batch, model, k=1", "threshold=0.5, batch=None"])
+def test_predict_that_stk_predict_cannot_call_is_named_in_a_warning(config: Path, arguments: str) -> None:
+    (warning,) = _warnings_with(config, f"def predict({arguments}): ...")
+    assert "digits.py:1: found predict(" in warning
+    assert "expected predict(model, batch)" in warning
+
+
 @pytest.mark.parametrize("code", ["metrics = {'acuracy': 'max'}", "metrics = [Metric('acuracy', 'max')]"])
 def test_declared_metric_that_step_does_not_return_is_named_in_a_warning(config: Path, code: str) -> None:
     (warning,) = _warnings_with(config, code)

@@ -68,6 +68,7 @@ class Functions:
     lines        the line of each function
     others       other names that the file defines; contains `*` if it has a star import
     imports      the names that it always imports, such as `.layers.Block`, with the line
+    doubts       probable mistakes that do not stop the training
     """
 
     path: Path
@@ -80,6 +81,7 @@ class Functions:
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
     imports: Mapping[str, int] = field(default_factory=dict)
+    doubts: tuple[Problem, ...] = ()
 
     def has(self, name: str) -> bool:
         """Whether the file certainly has a name."""
@@ -119,10 +121,13 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    problems = list(_missing(tree, functions))
+    problems, doubts = list(_missing(tree, functions)), list[Problem]()
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
-        problems += _wrong_arguments(functions[name], _GIVEN[name], constants)
+        problems += _wrong_arguments(functions[name], _GIVEN[name])
+        # Training does not call `predict`: it may be for other code of the user.
+        found = doubts if name == "predict" else problems
+        found += _other_order(functions[name], _GIVEN[name], constants)
         if name in _WITH_KEYS:
             parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
     problems += _differing(parameters)
@@ -146,6 +151,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         lines={name: functions[name].lineno for name in _GIVEN if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
         imports=imports,
+        doubts=tuple(doubts),
     )
 
 
@@ -221,22 +227,15 @@ def _defined_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
             waiting += inner
 
 
-def _wrong_arguments(
-    function: ast.FunctionDef, given: Sequence[str], constants: Mapping[str, Any]
-) -> Iterator[Problem]:
-    """Find arguments that the toolkit does not give, that are missing, or in another order.
+def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:
+    """Find arguments that the toolkit does not give, or that are missing.
 
-    given   names of the positional arguments that it gives; the function may name them otherwise
+    given   names of the positional arguments that it gives
     """
     name, taken = function.name, function.args
     places = [*taken.posonlyargs, *taken.args]
-    names = [each.arg for each in places]
-    is_swapped = any(each in given and each != right for each, right in zip(names, given, strict=False))
-    has_too_few = len(places) < len(given) and taken.vararg is None
-    if has_too_few or is_swapped or _lacks_the_model(taken, given, constants):
-        more = ", …" if name in ("data", "optimizer") else ""
-        problem = f"found {name}({', '.join(names)}), expected {name}({', '.join(given)}{more})"
-        yield Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
+    if len(places) < len(given) and taken.vararg is None:
+        yield _expected(function, given)
     for each in taken.posonlyargs[len(given) :]:
         problem = f"{name} takes {each.arg} by position only, but it is given by name"
         yield Problem(problem=problem, hint="leave out the / after it", line=each.lineno)
@@ -246,6 +245,26 @@ def _wrong_arguments(
         yield Problem(
             problem=problem, hint=f"give {needed[0]} a default, or leave it out", line=function.lineno
         )
+
+
+def _other_order(
+    function: ast.FunctionDef, given: Sequence[str], constants: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Find arguments in another order than they are given in. The function may have other names for them."""
+    taken = function.args
+    names = [each.arg for each in (*taken.posonlyargs, *taken.args)]
+    is_swapped = any(each in given and each != right for each, right in zip(names, given, strict=False))
+    has_enough = len(names) >= len(given) or taken.vararg is not None
+    if has_enough and (is_swapped or _lacks_the_model(taken, given, constants)):
+        yield _expected(function, given)
+
+
+def _expected(function: ast.FunctionDef, given: Sequence[str]) -> Problem:
+    name, taken = function.name, function.args
+    names = ", ".join(each.arg for each in (*taken.posonlyargs, *taken.args))
+    more = ", …" if name in ("data", "optimizer") else ""
+    problem = f"found {name}({names}), expected {name}({', '.join(given)}{more})"
+    return Problem(problem=problem, hint=EXAMPLES[name], line=function.lineno)
 
 
 def _lacks_the_model(taken: ast.arguments, given: Sequence[str], constants: Mapping[str, Any]) -> bool:

@@ -78,6 +78,15 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     )
 
 
+def doubtful_functions(experiment: Any) -> Iterator[Violation]:
+    """Find functions that the training does not call, and that fail when they are called."""
+    task = experiment.task
+    functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
+    for each in functions.doubts:
+        problem = f"{functions.path.name}:{each.line}: {each.problem}"
+        yield Violation(key=_MODULE, problem=problem, hint=each.hint)
+
+
 def _own_folder(task: Mapping[str, Any]) -> list[Path]:
     """Return the folder that the experiment gives for its code, if it gives one. Raises UnfitTask."""
     folder = task.get("module_folder")

@@ -106,10 +106,8 @@ def test_positional_only_parameter_is_refused() -> None:
         "step(batch, /, model)",
         "schedule(total, step)",
         "report(outputs, run)",
-        "predict(batch, model, k=1)",
         "optimizer(lr: float = 0.1)",
         "optimizer(lr=LR, model=None)",
-        "predict(threshold=0.5, batch=None)",
     ],
 )
 def test_arguments_in_another_order_than_they_are_given_are_refused(function: str) -> None:

@@ -163,7 +163,7 @@ class CurrentRun:
         Raises stk.CheckpointError on all ranks if a disk fails, and stk.UserError if nothing was
         written, or on a rank other than 0 without torch.distributed.
         """
-        self._check_saves(step, keep)
+        step = self._checked_step(step, keep)
         begun = time.time()
         folder = self._begin(step)
         try:
@@ -190,8 +190,10 @@ class CurrentRun:
 
     # -- saving
 
-    def _check_saves(self, step: int, keep: int) -> None:
-        if whole(f"run.checkpoint({step!r})", step) > _MOST_STEPS:
+    def _checked_step(self, given: Any, keep: int) -> int:
+        """Return the step as an integer. Raises UserError if this rank cannot save."""
+        step = whole(f"run.checkpoint({given!r})", given)
+        if step > _MOST_STEPS:
             raise misuse(f"run.checkpoint({step})", f"expected a step of at most {_MOST_STEPS:,}")
         if keep < 1:
             raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
@@ -206,6 +208,7 @@ class CurrentRun:
                 f"rank {self._place.rank} of {self._place.size} calls run.checkpoint without a process "
                 "group: call torch.distributed.init_process_group() first, or save on rank 0 only"
             )
+        return step
 
     def _begin(self, step: int) -> Path:
         """Make the temporary folder. Collective."""

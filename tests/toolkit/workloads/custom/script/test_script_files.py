@@ -18,7 +18,9 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.checkpoint.paths import matches_manifest
@@ -217,6 +219,12 @@ def test_checkpoint_is_rejected_if_its_manifest_names_other_files(run: RunDir) -
     manifest.write_text(json.dumps(content))
     with pytest.raises(CheckpointError):
         start(run).latest_checkpoint()
+
+
+@pytest.mark.parametrize("step", [np.int64(7), np.asarray(7), torch.tensor(7)])
+def test_step_of_a_checkpoint_may_be_an_array_or_a_tensor(run: RunDir, step: Any) -> None:
+    save(start(run), step)
+    assert start(run).latest_checkpoint() == run.checkpoint(7)
 
 
 def test_newest_and_best_checkpoints_are_kept(run: RunDir) -> None:

@@ -163,7 +163,7 @@ class CurrentRun:
         Raises stk.CheckpointError on all ranks if a disk fails, and stk.UserError if nothing was
         written, or on a rank other than 0 without torch.distributed.
         """
-        step = self._checked_step(step, keep)
+        step, keep = self._checked_step(step), whole(f"run.checkpoint(keep={keep!r})", keep, least=1)
         begun = time.time()
         folder = self._begin(step)
         try:
@@ -190,13 +190,11 @@ class CurrentRun:
 
     # -- saving
 
-    def _checked_step(self, given: Any, keep: int) -> int:
+    def _checked_step(self, given: Any) -> int:
         """Return the step as an integer. Raises UserError if this rank cannot save."""
         step = whole(f"run.checkpoint({given!r})", given)
         if step > _MOST_STEPS:
             raise misuse(f"run.checkpoint({step})", f"expected a step of at most {_MOST_STEPS:,}")
-        if keep < 1:
-            raise misuse(f"run.checkpoint(keep={keep})", "expected at least 1")
         if (found := group()) is not None and found.get_world_size() > self._place.size:
             raise UserError(
                 f"the process group has {found.get_world_size()} processes, but WORLD_SIZE is "

@@ -84,14 +84,14 @@ def metric_name(name: str, prefix: str) -> str:
     return name if name != short else f"train_{name}"
 
 
-def whole(call: str, value: Any) -> int:
-    """Return an integer; tensors and arrays with one element are allowed. Raises UserError if below 0."""
+def whole(call: str, value: Any, *, least: int = 0) -> int:
+    """Return an integer; a tensor with one element is allowed. Raises UserError if it is below `least`."""
     try:
         found = operator.index(value)
     except (TypeError, ValueError, RuntimeError):
-        found = -1
-    if found < 0:
-        raise misuse(call, "expected a whole number, 0 or more")
+        found = least - 1
+    if found < least:
+        raise misuse(call, f"expected a whole number, {least} or more")
     return found
 
 

@@ -20,6 +20,7 @@ _EXAMPLES = {
     "should_stop": "run.should_stop(every=10)",
     "latest_checkpoint": "folder = run.latest_checkpoint()",
     "leave": "run.leave()",
+    "RunCallback": "RunCallback(keep=2)",
 }
 _OURS = Path(__file__).parents[3]
 #: Files of Python: their frames are between `with run.checkpoint(…)` and our code, or in a thread of ours.
@@ -49,7 +50,7 @@ def told_if_misused(method: Callable[P, R]) -> Callable[P, R]:
 def misuse(call: str, problem: str) -> UserError:
     """Return the error for a wrong call in a script, with file and line and a correct example.
 
-    call   the call, such as `run.log(step=-1)`
+    call   the call, such as `run.log(step=-1)` or `RunCallback(keep=0)`
     """
     name = call.partition("(")[0].removeprefix("run.")
     return UserError(f"{_place()}{call}: {problem} (as in {_EXAMPLES[name]})")

@@ -42,7 +42,10 @@ def signals() -> Iterator[None]:
         ("run.log(step=1, lr=1, split='')", "run.log(step=10, total=100, loss=0.5)"),
         ("with run.checkpoint(-1): pass", "with run.checkpoint(10) as folder: torch.save("),
         ("with run.checkpoint(1): pass", "with run.checkpoint(10) as folder: torch.save("),
-        ("with run.checkpoint(1, keep=0): pass", "with run.checkpoint(10) as folder: torch.save("),
+        *(
+            (f"with run.checkpoint(1, keep={keep}): pass", "with run.checkpoint(10) as folder: torch.save(")
+            for keep in ("0", "None", "1.5", "float('inf')", "'2'")
+        ),
         ("run.should_stop(every=0)", "run.should_stop(every=10)"),
         ("run.log(loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
         ("run.log(1, loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),

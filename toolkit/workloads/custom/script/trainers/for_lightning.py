@@ -21,6 +21,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.workloads.custom.script.current_run import current_run
+from toolkit.workloads.custom.script.metrics import whole
 from toolkit.workloads.custom.script.ranks import largest
 from toolkit.workloads.custom.script.resuming import begin_once
 from toolkit.workloads.custom.script.trainers.lightning_metrics import (
@@ -72,7 +73,8 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         _resume_all()
         self._run = current_run()
         self._run.catch_signals()
-        self._every_n_steps, self._every_n_epochs, self._keep = every_n_steps, every_n_epochs, keep
+        self._every_n_steps, self._every_n_epochs = every_n_steps, every_n_epochs
+        self._keep = whole(f"RunCallback(keep={keep!r})", keep, least=1)
         self._step = 0
         self._total: int | None = None
         self._epoch: float | None = None

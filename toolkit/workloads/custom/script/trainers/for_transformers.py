@@ -15,7 +15,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from toolkit.errors import UserError
 from toolkit.files import link_or_copy
 from toolkit.workloads.custom.script.current_run import current_run
-from toolkit.workloads.custom.script.metrics import metric_name
+from toolkit.workloads.custom.script.metrics import metric_name, whole
 from toolkit.workloads.custom.script.resuming import begin_once
 
 __all__ = ["RunCallback"]
@@ -52,7 +52,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, *, keep: int = 2) -> None:
         self._run = current_run()
-        self._keep = keep
+        self._keep = whole(f"RunCallback(keep={keep!r})", keep, least=1)
         self._is_leaving = False
         # Whether this process has made a step since the newest checkpoint.
         self._is_unsaved = False

@@ -92,6 +92,14 @@ def saved(run: AskedRun, step: int) -> Any:
 
 
 @pytest.mark.slow
+def test_callback_refuses_a_wrong_number_of_checkpoints(own_run: AskedRun) -> None:
+    from toolkit.workloads.custom.script.trainers.for_lightning import RunCallback
+
+    with pytest.raises(UserError, match=r"test_lightning_callback\.py:\d+: RunCallback\(keep=None"):
+        RunCallback(keep=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
 def test_processes_that_lightning_starts_itself_are_refused(own_run: AskedRun) -> None:
     with pytest.raises(UserError, match="--procs 2"):
         fit(devices=2)

@@ -65,6 +65,14 @@ def test_checkpoint_shares_files_only_with_the_run_itself(
     assert (kept / "model.bin").samefile(saved / "model.bin") is is_shared
 
 
+@pytest.mark.parametrize("keep", [0, None, 1.5])
+def test_callback_refuses_a_wrong_number_of_checkpoints(keep: Any, own_run: AskedRun) -> None:
+    from toolkit.workloads.custom.script.trainers.for_transformers import RunCallback
+
+    with pytest.raises(UserError, match=r"test_transformers\.py:\d+: RunCallback\(keep="):
+        RunCallback(keep=keep)
+
+
 def test_metrics_have_names_that_the_run_accepts(callback: Any) -> None:
     logged: list[dict[str, Any]] = []
     callback._run = SimpleNamespace(log=lambda **values: logged.append(values))

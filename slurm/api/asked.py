@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,26 @@ def items(overrides: Any) -> Iterable[tuple[str, Any]]:
 def value_text(key: str, value: Any) -> str:
     """Return a value as JSON, which is valid YAML. Raises UserError if JSON cannot hold it."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=os.fspath)
+        return json.dumps(value, ensure_ascii=False, default=plain)
     except (TypeError, ValueError, RecursionError):
         raise UserError(
             f"{key}: found {value!r:.100}, a {type(value).__name__}; expected a number, a text, True, "
             "False, None, or a list or dictionary of these"
         ) from None
+
+
+def plain(value: Any) -> Any:
+    """Return a number, range, array or tensor as numbers and lists of Python, and a path as a text.
+
+    Raises TypeError for other values.
+    """
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    if isinstance(value, range):
+        return list(value)
+    return value.tolist() if hasattr(type(value), "tolist") else os.fspath(value)
 
 
 def check_cluster(cluster: str) -> None:

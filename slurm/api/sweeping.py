@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slurm.api.asked import check_cluster, file_and_overrides, items, value_text, warn
+from slurm.api.asked import check_cluster, file_and_overrides, items, plain, value_text, warn
 from slurm.api.handle import Run, handle
 from slurm.api.submitting import until_end
 from slurm.commands.experiments.submit import choose_for
@@ -41,7 +41,7 @@ def sweep(
 
     what          an experiment file, or a command as a list of words. Call `stk.submit` for each call of a
                   function
-    values        keys with their values: a list, one run each; a range as a text, such as
+    values        keys with their values: a list, range or array, one run each; a range as a text, such as
                   "loguniform(1e-5, 1e-2)"; or one value for all runs. None: the file's section `sweep`
     name          of the sweep; None: that in the file, or the experiment's
     random        number of runs with random values
@@ -109,6 +109,8 @@ def _word(key: str, value: Any) -> str:
         space = read_space(f"{key}={value}")
         if space is not None and type(space) is not Values:
             return f"{key}={value}"
+    if isinstance(value, range) or hasattr(type(value), "tolist"):
+        value = plain(value)
     if isinstance(value, list | tuple):
         if not value:
             raise UserError(f"{key}: found an empty list, expected the values of its runs")

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import stk
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -61,6 +63,18 @@ def test_values_mean_the_same_as_on_the_command_line(user: User, fake: FakeSlurm
     assert found["resources"]["comment"] == "a, b"
     lists = stk.plan(user.config, overrides={"model.kernels": (2, 3), "data.prepared_dir": Path("p")}).config
     assert lists["model"]["kernels"] == [2, 3]
+
+
+def test_numbers_and_arrays_of_other_libraries_mean_the_same_as_plain_ones(
+    user: User, fake: FakeSlurm
+) -> None:
+    expected = stk.plan(user.config, {"seed": 3, "optimizer.lr": 0.25, "model.kernels": [2, 3]})
+    for kernels in (np.array([2, 3]), range(2, 4), (np.int32(2), 3), torch.tensor([2, 3])):
+        values = {"seed": np.int64(3), "optimizer.lr": np.float32(0.25), "model.kernels": kernels}
+        assert stk.plan(user.config, values).run_id == expected.run_id
+    assert stk.plan(user.config, {"seed": torch.tensor(3)}).config["seed"] == 3
+    switched = {"train.find_unused_parameters": np.bool_(True)}
+    assert stk.plan(user.config, switched).config["train"]["find_unused_parameters"] is True
 
 
 def test_warnings_of_a_command_are_python_warnings_at_the_caller(user: User, fake: FakeSlurm) -> None:
@@ -119,6 +133,14 @@ def test_sweep_is_submitted_as_an_array(user: User, fake: FakeSlurm) -> None:
     assert sorted(run.id for run in runs) == user.runs
 
 
+@pytest.mark.parametrize("seeds", [range(1, 3), (1, 2), np.arange(1, 3), torch.tensor([1, 2])])
+def test_each_number_of_a_range_or_array_is_a_run_of_a_sweep(user: User, fake: FakeSlurm, seeds: Any) -> None:
+    runs = stk.sweep(user.config, {"seed": seeds, "optimizer.lr": np.float64(0.25)}, cluster="slurm")
+    assert [run.id for run in runs] == [
+        user.run(f"seed={seed}", "optimizer.lr=0.25").run_id for seed in (1, 2)
+    ]
+
+
 def test_text_with_a_comma_is_one_value_of_a_sweep(user: User, fake: FakeSlurm) -> None:
     with pytest.warns(UserWarning, match="one run"):
         (run,) = stk.sweep(user.config, {"resources.comment": "a,b"}, cluster="slurm")
@@ -151,6 +173,7 @@ def test_unreachable_controller_raises_scheduler_error(user: User, fake: FakeSlu
         (lambda config: stk.submit(config, epochs=3), "no option 'epochs'"),
         (lambda config: stk.submit(3), "expected the name of an experiment file"),
         (lambda config: stk.sweep(config, {"seed": []}), "empty list"),
+        (lambda config: stk.sweep(config, {"seed": range(0)}), "empty list"),
         (lambda config: stk.sweep(config), "nothing to sweep"),
         (lambda config: stk.Run("nothing"), "no run 'nothing'"),
         (lambda config: stk.runs(3), "expected a pattern"),

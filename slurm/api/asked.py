@@ -96,9 +96,16 @@ def value_text(key: str, value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, default=plain)
     except (TypeError, ValueError, RecursionError):
         raise UserError(
-            f"{key}: found {value!r:.100}, a {type(value).__name__}; expected a number, a text, True, "
+            f"{key}: found {_shown(value)}, a {type(value).__name__}; expected a number, a text, True, "
             "False, None, or a list or dictionary of these"
         ) from None
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.100}"
+    except ValueError:
+        return "a number with more digits than Python writes"
 
 
 def plain(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from slurm.api.asked import check_cluster, file_and_overrides, items, plain, value_text, warn
@@ -67,19 +68,22 @@ def sweep(
         )
     path, _ = file_and_overrides(what, (), {}, None)
     words = [_word(key, value) for key, value in items(values)]
+    for option, given in (("seeds", seeds), ("zipped", zipped)):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise UserError(f"{option} is {given!r:.100}: expected a list")
     wanted = want(
         path,
         asked(
             path,
             words,
             name=name,
-            random=random,
-            seeds=[str(each) for each in seeds],
+            random=_number(random),
+            seeds=[each if isinstance(each, str) else value_text("seeds", each) for each in seeds],
             zipped=zipped,
             sampler=sampler,
-            samples=samples,
-            seed=seed,
-            max_parallel=max_parallel,
+            samples=_number(samples),
+            seed=_number(seed),
+            max_parallel=_number(max_parallel),
         ),
         experiment_dir(),
     )
@@ -100,6 +104,11 @@ def sweep(
         handed = start(wanted.folder, wanted.record, to_start, live, max_parallel=max_parallel)
         warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
+
+
+def _number(value: Any) -> Any:
+    """Return an integer of NumPy as one of Python; other values, which `asked` checks, as they are."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def _word(key: str, value: Any) -> str:

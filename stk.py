@@ -8,6 +8,8 @@ Names are imported when they are first used: `import stk` takes milliseconds and
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,27 +33,28 @@ if TYPE_CHECKING:
     from toolkit.workloads.custom.script.trainers import for_lightning as lightning
     from toolkit.workloads.custom.script.trainers import for_transformers as transformers
 
-__all__ = [
-    "CheckpointError",
-    "Metric",
-    "Plan",
-    "Run",
-    "RunCancelled",
-    "RunFailed",
-    "SchedulerError",
-    "Task",
-    "UserError",
-    "current_run",
-    "lightning",
-    "load",
-    "plan",
-    "run",
-    "runs",
-    "submit",
-    "sweep",
-    "testing",
-    "transformers",
-]
+    # For type checkers. At run time `__getattr__` leaves out what cannot be imported.
+    __all__ = [
+        "CheckpointError",
+        "Metric",
+        "Plan",
+        "Run",
+        "RunCancelled",
+        "RunFailed",
+        "SchedulerError",
+        "Task",
+        "UserError",
+        "current_run",
+        "lightning",
+        "load",
+        "plan",
+        "run",
+        "runs",
+        "submit",
+        "sweep",
+        "testing",
+        "transformers",
+    ]
 
 #: Where each name comes from: a module, or "module:attribute".
 _PLACES = {
@@ -76,16 +79,31 @@ _PLACES = {
     "transformers": "toolkit.workloads.custom.script.trainers.for_transformers",
 }
 
+#: Names that need a library of the same name.
+_LIBRARIES = ("lightning", "transformers")
+
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
     if name not in _PLACES:
-        raise AttributeError(f"module 'stk' has no attribute {name!r}, only {', '.join(__all__)}")
+        raise AttributeError(f"module 'stk' has no attribute {name!r}, only {', '.join(_PLACES)}")
     module, _, attribute = _PLACES[name].partition(":")
-    found = importlib.import_module(module)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if name not in _LIBRARIES or str(error.name).partition(".")[0] != name:
+            raise
+        # Another error would end hasattr(), help() and others that ask for each name.
+        raise AttributeError(f"stk.{name} needs {name}: pip install {name}") from error
     value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [name for name in _PLACES if name not in _LIBRARIES or _is_installed(name)]
+
+
+def _is_installed(library: str) -> bool:
+    return sys.modules.get(library) is not None or importlib.util.find_spec(library) is not None

@@ -34,8 +34,8 @@ NAMES = [
 
 
 def test_public_names_are_the_agreed_ones() -> None:
-    assert stk.__all__ == NAMES
-    assert set(NAMES) <= set(dir(stk))
+    assert list(stk._PLACES) == NAMES
+    assert set(dir(stk)) <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("lightning", "transformers")])
@@ -53,6 +53,32 @@ def test_public_names_that_need_a_library_are_documented(name: str) -> None:
 def test_unknown_name_is_refused_with_the_public_names() -> None:
     with pytest.raises(AttributeError, match=", ".join(NAMES)):
         getattr(stk, "submitt")  # noqa: B009
+
+
+def without_lightning(code: str) -> str:
+    """Execute code after `import stk` in a process that finds no Lightning; return its output."""
+    begin = "import inspect, pydoc, sys; sys.modules['lightning'] = None; import stk; "
+    command = [sys.executable, "-c", begin + code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("print(hasattr(stk, 'lightning'))", "False"),
+        ("print('lightning' in dir(stk), 'plan' in dir(stk))", "False True"),
+        ("exec('from stk import *'); print('lightning' in vars(), 'plan' in vars())", "False True"),
+        ("print('lightning' in dict(inspect.getmembers(stk)))", "False"),
+        ("print('submit' in pydoc.render_doc(stk))", "True"),
+    ],
+)
+def test_names_of_stk_can_be_listed_without_a_library(code: str, expected: str) -> None:
+    assert without_lightning(code) == expected
+
+
+def test_name_that_needs_a_library_says_what_to_install() -> None:
+    code = "\ntry: stk.lightning\nexcept AttributeError as error: print(error)"
+    assert "pip install lightning" in without_lightning(code)
 
 
 def test_importing_stk_imports_no_toolkit_slurm_or_torch() -> None:

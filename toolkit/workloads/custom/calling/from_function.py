@@ -20,7 +20,7 @@ from typing import Any
 
 from toolkit.errors import UserError
 from toolkit.workloads.custom.calling.plain_values import NotPlain, plain
-from toolkit.workloads.custom.command.words import CALL
+from toolkit.workloads.custom.command.words import CALL, RUN_DIR
 from toolkit.workloads.custom.command.words import experiment_of as experiment_of_words
 
 #: Limit for the arguments, in characters: Linux limits one argument of a command to 128 KiB.
@@ -38,7 +38,8 @@ def experiment_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     _check_fit(function, name, args, kwargs)
     places = _places(module)
     request = {"function": f"{module.__name__}:{name}", **places.pop("request"), **_as_json(args, kwargs)}
-    text = json.dumps(request)
+    # The `$` of a text that is an argument would otherwise begin a reference, which the command fills in.
+    text = json.dumps(request).replace(RUN_DIR, RUN_DIR.replace("$", r"\u0024"))
     if len(text) > _LIMIT:
         raise UserError(
             f"the arguments of {name} are {len(text):,} characters of JSON, and at most {_LIMIT:,} are "

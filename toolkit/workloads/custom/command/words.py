@@ -19,7 +19,7 @@ CALL = "toolkit.workloads.custom.calling.call"
 #: Endings of scripts.
 SCRIPTS = (".py", ".sh")
 #: Placeholder for the run's folder: its name depends on these very values.
-_RUN_DIR = "${run.dir}"
+RUN_DIR = "${run.dir}"
 #: A path that begins with `..`, as a word or as the value of an option or key.
 _OUTSIDE = re.compile(r"([^=\s]*=)?(\.\.(?:/.*)?)", re.DOTALL)
 #: Programs and modules that start the processes of a host themselves.
@@ -129,7 +129,7 @@ def _filled(value: Any, experiment: Any, run: RunDir) -> Any:
             return each
         if match := _OUTSIDE.fullmatch(each):
             each = f"{match[1] or ''}{experiment.task.folder}/{match[2]}"
-        return each.replace(_RUN_DIR, str(run.path))
+        return each.replace(RUN_DIR, str(run.path))
 
     return mapped(value, filled)
 

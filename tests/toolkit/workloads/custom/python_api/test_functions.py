@@ -27,6 +27,12 @@ def test_result_is_the_return_value_and_the_same_call_gives_the_same_run(work: M
     assert stk.plan(work.add, 2).run_id != run.id
 
 
+def test_text_with_a_reference_arrives_as_it_is(work: ModuleType) -> None:
+    text = r"${run.dir} \${run.dir} ${oc.env:HOME} $ {run.dir}"
+    run = stk.run(work.add, text, b=".")
+    assert run.result()["sum"] == f"{text}."
+
+
 def test_result_of_a_function_without_return_is_none(work: ModuleType) -> None:
     run = stk.run(work.nothing)
     assert run.status()["state"] == "finished"

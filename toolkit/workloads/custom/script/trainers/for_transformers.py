@@ -22,10 +22,11 @@ __all__ = ["RunCallback"]
 
 #: Evaluations' splits, by the prefix of their metrics.
 _SPLITS = {"eval_": "validation", "test_": "test"}
-#: Keys that the Trainer adds to its logs.
+#: Keys that the Trainer adds to its logs, behind the prefix of the evaluation.
 _NO_SCORES = frozenset(
     {"runtime", "samples_per_second", "steps_per_second", "model_preparation_time", "train_runtime"}
 )
+_SPEED = "samples_per_second"
 #: A key of the summary that the Trainer logs at the end. With include_num_input_tokens_seen, each log has
 #: train_runtime.
 _SUMMARY = "total_flos"
@@ -171,9 +172,14 @@ def _restore(callbacks: Iterable[TrainerCallback], saved: Any) -> None:
 def _metrics(logs: Mapping[str, Any], prefix: str) -> dict[str, float]:
     """Return the numbers of a log, under the names that reports use: without the prefix."""
     found: dict[str, float] = {}
+    # With several evaluation sets, all names begin with that of the set, as in eval_news_runtime. Of two
+    # that fit, the longer one is a metric of the user, such as eval_news_my_runtime.
+    speeds = (name for name in logs if prefix and name.startswith(prefix) and name.endswith(_SPEED))
+    sets = [name.removesuffix(_SPEED) for name in speeds]
+    of_set = min((each for each in sets if f"{each}runtime" in logs), key=len, default=prefix)
     for name, value in logs.items():
         short = "lr" if name == "learning_rate" else metric_name(name, prefix)
-        is_score = name != "epoch" and short not in _NO_SCORES
+        is_score = name != "epoch" and name.removeprefix(of_set) not in _NO_SCORES
         if is_score and isinstance(value, int | float) and not math.isinf(value):
             found[short] = value
     return found

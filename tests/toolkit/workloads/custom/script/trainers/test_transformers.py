@@ -88,6 +88,23 @@ def test_metrics_have_names_that_the_run_accepts(callback: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["news", "my", "eval"])
+def test_figures_of_the_trainer_are_no_metrics_of_an_evaluation_set(name: str, callback: Any) -> None:
+    from transformers.trainer_utils import speed_metrics
+
+    logged: list[dict[str, Any]] = []
+    callback._run = SimpleNamespace(log=lambda **values: logged.append(values))
+    own = {"loss": 4.0, "my_runtime": 2.0, "my_samples_per_second": 3.0}
+    logs = speed_metrics(f"eval_{name}", 0.0, num_samples=8, num_steps=2) | {
+        "epoch": 0.5,
+        "train_runtime": 3.0,
+    }
+    logs |= {f"eval_{name}_{key}": value for key, value in own.items()}
+    callback.on_log(None, SimpleNamespace(global_step=1, max_steps=2, epoch=0.5), None, logs)
+    place = {"step": 1, "total": 2, "epoch": 0.5, "split": "validation"}
+    assert logged == [place | {f"{name}_{key}": value for key, value in own.items()}]
+
+
 def small_trainer(folder: Path, *, max_steps: int = 2, **options: Any) -> Any:
     """Return a Trainer of a small model, with epochs of two steps."""
     import torch

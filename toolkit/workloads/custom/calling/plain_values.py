@@ -9,6 +9,8 @@ from typing import Any
 
 #: The name since numpy 2, and the name before. numpy itself is slow to import.
 _NUMPYS_BOOL = ("numpy.bool", "numpy.bool_")
+#: Of whole numbers with 4,300 digits, the most that Python writes and reads.
+_MOST_BITS = 14_284
 
 
 class NotPlain(Exception):
@@ -35,6 +37,8 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Integral):
+        if int(value).bit_length() > _MOST_BITS:
+            raise NotPlain(f"{place} is a whole number of 4,300 digits or more")
         return int(value)
     if isinstance(value, Real) and not isinstance(value, Rational):
         return float(value)

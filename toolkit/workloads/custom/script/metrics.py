@@ -99,6 +99,8 @@ def _number(name: str, value: Any) -> float:
     try:
         # A tensor or an array with one element is allowed. torch warns if a tensor has a gradient.
         return float(value.detach() if hasattr(value, "detach") else value)
+    except OverflowError:
+        raise misuse(f"run.log({name}=…)", "the number is too large") from None
     except (TypeError, ValueError, RuntimeError):
         found = f"found a {type(value).__name__}, expected one number"
         raise misuse(f"run.log({name}=…)", found) from None

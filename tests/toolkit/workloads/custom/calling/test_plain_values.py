@@ -19,7 +19,7 @@ class Split(StrEnum):
     TRAIN = "train"
 
 
-@pytest.mark.parametrize("value", [None, True, 0, 1.5, "é", [], {}, [{"a": [None, False, 2**70]}]])
+@pytest.mark.parametrize("value", [None, True, 0, 1.5, "é", [], {}, [{"a": [None, False, 2**70, 10**4299]}]])
 def test_plain_values_are_unchanged(value: Any) -> None:
     assert json.loads(json.dumps(plain(value, "x"))) == value
 
@@ -49,6 +49,7 @@ def test_nan_survives_json() -> None:
     "value, place",
     [
         ({1, 2}, "x is of type set"),
+        ([-(10**5000)], "x[0] is a whole number of 4,300 digits or more"),
         (b"", "x is of type bytes"),
         (1j, "x is of type complex"),
         (Fraction(1, 3), "x is of type fractions.Fraction"),

@@ -57,6 +57,7 @@ def test_function_of_an_interactive_session_is_refused(folder: Path) -> None:
         ((), {}, "'a'"),
         ((1, 2, 3), {}, "too many"),
         ((1,), {"c": 1}, "'c'"),
+        ((10**5000,), {}, "argument 1 is a whole number"),
         ((object(),), {}, "argument 1 is of type object"),
         ((1,), {"b": {"x": [{1}]}}, "argument b['x'][0] is of type set"),
         (("x" * 200_000,), {}, "200,"),

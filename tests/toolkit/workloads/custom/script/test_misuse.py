@@ -36,6 +36,8 @@ def signals() -> Iterator[None]:
         ("run.log(step=-1, loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
         ("run.log(step='a', loss=1.0)", "run.log(step=10, total=100, loss=0.5)"),
         ("run.log(step=1, loss='high')", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(step=1, loss=10**400)", "run.log(step=10, total=100, loss=0.5)"),
+        ("run.log(step=1, epoch=10**400)", "run.log(step=10, total=100, loss=0.5)"),
         ("run.log(step=1.5)", "run.log(step="),
         ("run.log(step=1, total='ten')", "run.log(total="),
         ("run.log(step=1, time=3)", "run.log(time="),

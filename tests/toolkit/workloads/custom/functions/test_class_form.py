@@ -80,7 +80,7 @@ def test_class_keeps_the_task_contract(config: Path, check) -> None:
         ("count=60", "count", "Points.__init__ takes count"),
         ("def data(self, split: str)", "def data(self)", "found data()"),
         ("def step(model, batch)", "def step(model)", "found step(model)"),
-        ("    def model(", "    def models(", "has no function model"),
+        ("    def model(", "    def models(", "class Points has no method model of its own"),
         ("def model(self, ", "def model(", "Points.model has no parameter"),
         ("def data(self, split: str)", "def data()", "Points.data has no parameter"),
         ("def data(self, split: str)", "def data(split: str)", "takes split instead of the object"),
@@ -92,6 +92,17 @@ def test_errors_of_a_class_are_found_without_executing_it(old: str, new: str, sa
     with pytest.raises(Unfit) as raised:
         _read(_FILE.replace(old, new))
     assert any(said in each.problem for each in raised.value.problems)
+
+
+def test_methods_of_a_base_class_are_asked_for_in_the_class_itself() -> None:
+    with pytest.raises(Unfit) as raised:
+        _read(f"{_FILE}\n\nclass Lines(Points):\n    def data(self):\n        pass\n", "Lines")
+    problems = {each.problem: each.hint for each in raised.value.problems}
+    (model,) = (each for each in problems if "has no method model" in each)
+    (data,) = (each for each in problems if each.startswith("found data()"))
+    assert "Lines" in model
+    assert problems[model].startswith("def model(self, hidden")
+    assert problems[data].startswith("def data(self, split)")
 
 
 @pytest.mark.parametrize("method, times", [("", 1), ("    def prepare(self): pass\n", 2)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    problems, doubts = list(_missing(tree, functions)), list[Problem]()
+    problems, doubts = list(_missing(tree, functions, class_name)), list[Problem]()
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
         problems += _wrong_arguments(functions[name], _GIVEN[name])
@@ -139,7 +140,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
     except Unfit as unfit:
         problems += unfit.problems
     if problems:
-        raise Unfit(problems)
+        raise Unfit(problems if class_name is None else [_with_self(each) for each in problems])
     return Functions(
         path=path,
         model=parameters["model"],
@@ -179,7 +180,14 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from (("." * each.level + module + name.name, each.lineno) for name in each.names)
 
 
-def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
+def _with_self(problem: Problem) -> Problem:
+    """Return a problem of a class: the example in its hint is a method."""
+    return replace(problem, hint=re.sub(r"^def \w+\(", r"\g<0>self, ", problem.hint))
+
+
+def _missing(
+    tree: ast.Module, functions: Mapping[str, ast.FunctionDef], class_name: str | None
+) -> Iterator[Problem]:
     others, conditional = dict(_bound_otherwise(tree)), dict(_defined_conditionally(tree))
     for name in dict.fromkeys((*_NEEDED, *_WITH_KEYS, "schedule")):
         if name in functions or (name in others and name == "schedule"):
@@ -191,7 +199,10 @@ def _missing(tree: ast.Module, functions: Mapping[str, ast.FunctionDef]) -> Iter
             problem = f"{name} is defined within if or try, so it is not known here whether it exists"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
         elif name in _NEEDED:
-            yield Problem(problem=f"has no function {name}", hint=EXAMPLES[name])
+            of_class = (
+                f"class {class_name} has no method {name} of its own; methods of a base class are not read"
+            )
+            yield Problem(problem=of_class if class_name else f"has no function {name}", hint=EXAMPLES[name])
 
 
 def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:

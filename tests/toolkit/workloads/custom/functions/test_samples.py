@@ -109,7 +109,7 @@ class Uncopied(dict[str, Any]):
 
 
 def test_dictionaries_and_lists_of_a_batch_keep_their_class() -> None:
-    batch = [Named(x=torch.ones(2)), Own(x=torch.ones(2)), defaultdict(int, x=torch.ones(2))]
+    batch: list[Any] = [Named(x=torch.ones(2)), Own(x=torch.ones(2)), defaultdict(int, x=torch.ones(2))]
     found = moved([*batch, MappingProxyType(batch[0]), Texts("a", torch.ones(2))], torch.device("meta"))
     assert [type(each) for each in found] == [Named, Own, defaultdict, MappingProxyType, Texts]
     assert found[0].x is found[0]["x"]

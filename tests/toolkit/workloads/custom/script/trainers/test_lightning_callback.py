@@ -96,7 +96,7 @@ def test_callback_refuses_a_wrong_number_of_checkpoints(own_run: AskedRun) -> No
     from toolkit.workloads.custom.script.trainers.for_lightning import RunCallback
 
     with pytest.raises(UserError, match=r"test_lightning_callback\.py:\d+: RunCallback\(keep=None"):
-        RunCallback(keep=None)  # type: ignore[arg-type]
+        RunCallback(keep=None)  # type: ignore[arg-type, unused-ignore]
 
 
 @pytest.mark.slow

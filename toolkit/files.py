@@ -29,6 +29,13 @@ def fsync_path(path: Path) -> None:
         os.close(descriptor)
 
 
+def is_still(path: Path, found: os.stat_result) -> bool:
+    """Whether a path leads to the file or folder of which `found` was read."""
+    with suppress(OSError):
+        return os.path.samestat(path.stat(), found)
+    return False
+
+
 def make_like_parent(folder: Path) -> None:
     """Make a folder unless it exists, with the permissions of the folder around it. Raises OSError.
 

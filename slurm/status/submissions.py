@@ -19,6 +19,7 @@ from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy, UserError
 from toolkit.files import (
     append_json_line,
+    is_still,
     read_json_lines,
     read_object,
     write_atomic,
@@ -245,15 +246,20 @@ def exclusively(run: RunDir) -> AbstractContextManager[None]:
 def hold(path: Path, what: str) -> Iterator[None]:
     """Hold the submission lock of a run or a sweep.
 
-    Raises RunBusy with its name, `what`; UserError for a folder of another user; OSError.
+    Raises RunBusy with its name, `what`, also if its folder is moved or removed meanwhile; UserError for a
+    folder of another user; OSError.
     """
     from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)
+    moved = RunBusy(f"another process has just set {what} aside or removed it: repeat the command")
     try:
+        folder = path.parent.stat() if path.parent.exists() else None
         lock.acquire(timeout=_LOCK_S)
     except Timeout:
         raise RunBusy(f"{what} is being submitted by another process right now") from None
+    except FileNotFoundError:
+        raise moved from None
     except PermissionError:
         if path.parent.stat().st_uid == os.geteuid():
             raise UserError(f"cannot write {path}: permission denied, although its folder is yours") from None
@@ -268,6 +274,9 @@ def hold(path: Path, what: str) -> Iterator[None]:
         hint = "it cannot be locked. STK_EXPERIMENT_DIR chooses another place"
         raise OSError(error.errno, f"{error.strerror}: {hint}", str(path)) from error
     try:
+        # The lock file moves with its folder.
+        if folder and not is_still(path.parent, folder):
+            raise moved
         yield
     finally:
         lock.release()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.new_settings import take_new_settings
-from toolkit.run.run_dir import RunDir, archive_run
+from toolkit.run.run_dir import RunDir, archive_run, new_place_in_old
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +201,11 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
 def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
     """Yield the run's folder, locked against other submitters; restore it if the submission fails."""
     run = run_of(experiment, parent)
-    old = begin_anew(experiment, parent) if fresh and run.path.exists() else None
-    is_new = old is not None or fill_run(run, experiment)
-    with ExitStack() as afterwards, exclusively(run):
+    with ExitStack() as afterwards, ExitStack() as locked:
+        old = begin_anew(experiment, run, locked) if fresh and run.path.exists() else None
+        is_new = old is not None or fill_run(run, experiment)
+        if old is None:
+            locked.enter_context(exclusively(run))
         known = len(submissions(run))
         try:
             if not run.code.exists() or run.code.is_symlink():
@@ -235,21 +237,26 @@ def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
     old.rename(run.path)
 
 
-def begin_anew(experiment: Experiment, parent: Path) -> Path:
-    """Set a run's folder aside and make a new one; return the old folder's path.
+def begin_anew(experiment: Experiment, run: RunDir, locked: ExitStack) -> Path:
+    """Replace a run's folder by a new one, locked until `locked` is closed; return where the old one is.
 
-    Raises RunBusy if the run is live, and what `create_run` raises: the old folder is then put back.
+    Raises RunBusy if the run is live or another command begins with it, and what `fill_run` raises.
     """
-    run = run_of(experiment, parent)
     with exclusively(run):
         resolve_if_possible(run)
         refuse_if_live(run)
+        # Complete before others can find it.
+        new = RunDir(new_place_in_old(run))
+        fill_run(new, experiment)
+        keep_fenced(new, run)
         old = archive_run(run)
-    try:
-        create_run(experiment, parent)
-    except (StkError, OSError):
-        if not run.path.exists():
-            old.rename(run.path)
-        raise
-    keep_fenced(run, RunDir(old))
+        try:
+            new.path.rename(run.path)
+        except OSError:
+            shutil.rmtree(new.path, ignore_errors=True)
+            with suppress(OSError):
+                # Fails if another command has made a folder there.
+                old.rename(run.path)
+            raise RunBusy(f"another command has just begun with {run.run_id}: repeat the command") from None
+    locked.enter_context(exclusively(run))
     return old

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from toolkit.config import load_resolved, load_to_run, run_id, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.files import write_atomic, write_quickly
+from toolkit.files import is_still, write_atomic, write_quickly
 from toolkit.run.folder_trust import check_run
 from toolkit.run.kept_code.code_snapshot import keep_code
 from toolkit.run.run_dir import RunDir, experiment_dir
@@ -46,10 +47,10 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
                   flushed to the disk; the next call without it gives the run its own copy
     Raises UserError if the folder cannot be written or holds another experiment, and UntrustedFolder.
     """
-    is_made_here = False
+    made = None
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)
-        is_made_here = _make_folder(run.path)
+        made = _make_folder(run.path)
         check_run(run)
         run.logs.mkdir(exist_ok=True)
         if run.config.exists():
@@ -58,25 +59,26 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             write = write_atomic if shared_code is None else write_quickly
             write(run.config, to_yaml(experiment))
         keep_code(run, experiment, shared_code)
-        return is_made_here
+        return made is not None
     except (OSError, UserError) as error:
-        if is_made_here:
+        # Another command may have set it aside and made its own, or may have begun with it.
+        if made and is_still(run.path, made) and not (run.lock.exists() or run.alive.exists()):
             shutil.rmtree(run.path, ignore_errors=True)
         if isinstance(error, UserError):
             raise
         raise cannot_write(run, error) from error
 
 
-def _make_folder(path: Path) -> bool:
-    """Make the folder unless it exists; return whether this call has made it, which only one process does."""
+def _make_folder(path: Path) -> os.stat_result | None:
+    """Make the folder unless it exists; return what identifies it in the one process that has made it."""
     try:
         # Files in it are executed: no other user may write there, even if the umask allows it.
         path.mkdir(mode=0o755)
     except FileExistsError:
         if not path.is_dir():
             raise
-        return False
-    return True
+        return None
+    return path.stat()
 
 
 def cannot_write(run: RunDir, error: OSError, *, may_have_job: bool = False) -> UserError:

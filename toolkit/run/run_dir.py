@@ -268,12 +268,18 @@ class RunDir(ReportFiles):
 
 def archive_run(run: RunDir) -> Path:
     """Move a run's folder to `old/` beside it, so that the run can start again; return the new path."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-    target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
-    make_like_parent(target.parent)
+    target = new_place_in_old(run)
     run.path.rename(target)
     # `stk clean --older-than` counts from now.
     os.utime(target)
+    return target
+
+
+def new_place_in_old(run: RunDir) -> Path:
+    """Return a path in `old/` beside a run, which this call makes, for a folder of the run."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
+    make_like_parent(target.parent)
     return target
 
 

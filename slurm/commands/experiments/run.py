@@ -241,7 +241,8 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
     """
     check_inputs(experiment)
     if arguments.fresh and target.path.exists():
-        return begin_anew(experiment, target.path.parent)
+        with ExitStack() as locked:
+            return begin_anew(experiment, target, locked)
     if target.path.exists():
         with exclusively(target):
             resolve_if_possible(target)

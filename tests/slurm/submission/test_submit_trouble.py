@@ -200,7 +200,7 @@ def test_fresh_start_that_cannot_be_made_puts_the_run_back(
     def fail(*_: object) -> None:
         raise UserError("cannot write")
 
-    monkeypatch.setattr("slurm.submission.submit.create_run", fail)
+    monkeypatch.setattr("slurm.submission.submit.fill_run", fail)
     assert user.stk("submit", user.config, "--fresh").code == 2
     assert (run.path / "kept").exists()
     assert list((user.experiments / "old").iterdir()) == []

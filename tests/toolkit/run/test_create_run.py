@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment, load_resolved, run_id
 from toolkit.errors import UserError
 from toolkit.run.create_run import create_run
-from toolkit.run.run_dir import experiment_dir
+from toolkit.run.run_dir import RunDir, archive_run, experiment_dir
 from toolkit.system.world import World
 
 
@@ -43,6 +45,24 @@ def test_concurrent_processes_create_one_run_folder_with_the_experiment_and_the_
     for path in (each.relative_to(Path.cwd()) for each in Path.cwd().glob("toolkit/*.py")):
         assert (run.code / path).read_bytes() == path.read_bytes()
     assert not list(run.code.rglob("*.pyc"))
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "replaced", "locked", "trained"])
+def test_folder_that_cannot_be_filled_is_removed_unless_another_command_uses_it(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    def fail(run: RunDir, *_: object) -> None:
+        if meanwhile == "replaced":
+            archive_run(run)
+            run.path.mkdir()
+        elif meanwhile != "nothing":
+            (run.lock if meanwhile == "locked" else run.alive).touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("toolkit.run.create_run.keep_code", fail)
+    with pytest.raises(UserError, match="cannot write the run folder"):
+        create_run(experiment, tmp_path / "runs")
+    assert (tmp_path / "runs" / run_id(experiment)).exists() == (meanwhile != "nothing")
 
 
 def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possi
 from toolkit.config import load
 from toolkit.config.composition.yaml_files import neighbour
 from toolkit.config.schema import Experiment
-from toolkit.errors import RunNotFound, SchedulerError, UserError
+from toolkit.errors import RunBusy, RunNotFound, SchedulerError, UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json
+from toolkit.files import is_still, read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.changes import change_warnings, data_warnings
@@ -40,6 +40,7 @@ from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
 from toolkit.run.create_run import create_run, fill_run, run_of, stored_experiment
+from toolkit.run.failure.classes import INPUT
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.format import format_failure
 from toolkit.run.folder_trust import refuse_colon
@@ -163,6 +164,7 @@ def _run_here(
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     is_new = fill_run(target, experiment) or old is not None
+    made = target.path.stat()
     procs = machines.count
     resources = experiment.resources
     why = told_fewer(procs, resources) if arguments.procs is None and arguments.gpus is None else ""
@@ -174,19 +176,28 @@ def _run_here(
         warn([idle])
     code = _launch(target, environ, arguments, Nodes(machines))
     if code == ExitCode.WRONG_INPUT and is_new:
-        take_away(target, old)
+        take_away(target, made, old)
     return code
 
 
-def take_away(target: RunDir, old: Path | None = None) -> None:
-    """Remove the new folder of a run that has done nothing, unless another process trains or submits it.
+def take_away(target: RunDir, made: os.stat_result, old: Path | None = None) -> None:
+    """Remove the new folder of a run that has done nothing, unless another process has used or submitted it.
 
+    made  what `stat` has returned of the new folder
     old   the folder to bring back, which `--fresh` has set aside
     """
     from filelock import FileLock, Timeout  # slow to import
 
-    with suppress(Timeout, OSError), ExitStack() as afterwards, FileLock(target.alive, timeout=0):
-        if not (has_worked(target) or target.submissions.exists() or target.intent.exists()):
+    with (
+        suppress(Timeout, RunBusy, OSError),
+        ExitStack() as afterwards,
+        exclusively(target),
+        FileLock(target.alive, timeout=0),
+    ):
+        # An attempt that ended in another way is of another command.
+        is_refused = all(each.why == INPUT for each in read_attempts(target))
+        is_used = has_worked(target) or target.submissions.exists() or target.intent.exists()
+        if is_refused and not is_used and is_still(target.path, made):
             take_back(target, old, afterwards)
 
 

@@ -218,6 +218,7 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
     from toolkit.launch.launcher import launch
 
     is_new = fill_run(one.run, one.experiment)
+    made = one.run.path.stat()
     environ = scrub()
     nodes = Nodes(Machines.alone(local_processes(one.experiment, environ)))
     code = launch(one.run, environ, nodes, quiet=quiet)
@@ -225,7 +226,7 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
         explain(one.run, code, quiet=quiet)
     if code == ExitCode.WRONG_INPUT and is_new:
         # The error was shown; the folder has nothing else.
-        take_away(one.run)
+        take_away(one.run, made)
     return code
 
 

@@ -26,6 +26,8 @@ PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "n
 DEVICE, COMMUNICATION, IO, FULL_DISK = "device", "communication", "io", "full_disk"
 #: Memory ran out: the program got an error, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
+#: Failures that the user has to correct.
+INPUT = "input"
 #: Failures that a sample may cause.
 OF_A_SAMPLE = ("exception", "diverged")
 
@@ -123,9 +125,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     "diverged": FailureClass(
         policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."
     ),
-    "input": FailureClass(
-        policy=Policy.STOP, advice="Correct what the message names and start the run again."
-    ),
+    INPUT: FailureClass(policy=Policy.STOP, advice="Correct what the message names and start the run again."),
     OUT_OF_MEMORY: FailureClass(
         policy=Policy.STOP,
         advice="Request more memory, or raise train.accumulation, which needs less (that makes another run).",
@@ -281,7 +281,7 @@ def disk_errno(error: BaseException) -> int | None:
 
 #: (class, test); the first test that matches decides.
 _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
-    ("input", _is(UserError)),
+    (INPUT, _is(UserError)),
     ("diverged", _is(TrainingDiverged)),
     ("ranks_diverged", _is(RanksDiverged)),
     (NO_PROGRESS, _is(NoProgress)),

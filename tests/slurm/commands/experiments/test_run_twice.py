@@ -19,9 +19,9 @@ from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User
 from toolkit.errors import RunBusy
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json_lines
+from toolkit.files import append_json_line, read_json_lines
 from toolkit.run.create_run import create_run
-from toolkit.run.run_dir import RunDir
+from toolkit.run.run_dir import RunDir, archive_run
 
 #: No run comes so far.
 ENDLESS = "train.epochs=5002"
@@ -85,7 +85,7 @@ def test_a_run_that_another_command_has_just_started_keeps_its_code(
     assert renewed == []
 
 
-@pytest.mark.parametrize("does", ["trains", "has submitted"])
+@pytest.mark.parametrize("does", ["trains", "submitted", "finished", "failed", "stopped", "started anew"])
 def test_refused_command_leaves_the_folder_to_the_command_that_uses_it(
     user: User, monkeypatch: pytest.MonkeyPatch, does: str
 ) -> None:
@@ -93,10 +93,17 @@ def test_refused_command_leaves_the_folder_to_the_command_that_uses_it(
     with ExitStack() as stack:
 
         def refused(run: RunDir, *_: object) -> int:
+            attempt = {"attempt": 1, "nonce": "other", "time_start": 1.0}
             if does == "trains":
                 stack.enter_context(FileLock(run.alive))
-            else:
+            elif does == "submitted":
                 record(run, cluster="slurm", job_id="12", name="tiny.0")
+            elif does == "started anew":
+                archive_run(run)
+                create_run(user.experiment(), user.experiments)
+            else:
+                why = {"finished": "finished", "failed": "exception"}.get(does)
+                append_json_line(run.attempts, {**attempt, "why": why})
             return RunBusy.exit_code
 
         monkeypatch.setattr(command, "_launch", refused)

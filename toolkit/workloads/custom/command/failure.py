@@ -14,6 +14,7 @@ from typing import Any
 from toolkit.run.failure.classes import (
     ADDRESS_IN_USE,
     COMMUNICATION,
+    INPUT,
     IO,
     IO_ERRORS,
     KILLED,
@@ -54,8 +55,6 @@ _OF_PEERS = frozenset({PEER_LOST, COMMUNICATION})
 _WORKER_GONE = "exited unexpectedly"
 #: Lines of a message, or at the end of output without a traceback, that may show the class.
 _MESSAGE_LINES, _LAST_LINES = 10, 5
-#: The class of failures that the user has to correct.
-INPUT = "input"
 _CLASSES = {
     "ModuleNotFoundError": "import",
     "ImportError": "import",

@@ -25,6 +25,7 @@ from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import note_event
+from toolkit.run.failure.classes import INPUT
 from toolkit.run.failure.records import record_failure, write_first
 from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
@@ -32,7 +33,7 @@ from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 from toolkit.training.attempt.rank_log import log_to_file
 from toolkit.training.attempt.time_limits import lock_patience_s
-from toolkit.workloads.custom.command.failure import INPUT, failure_of
+from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.command.kept_files import import_path, make_work_folder
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program, end_earlier_processes

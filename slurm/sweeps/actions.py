@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,15 +55,8 @@ def start(
     live           job ids of the sweep's live runs
     max_parallel   None: max_parallel of the sweep, else of the resources
     """
-    make_sweep(folder)
-    check_sweep(folder)
-    with hold(folder.lock, f"the sweep {folder.name}"), _restored_on_error(folder, runs):
-        now = read_record(folder)
-        if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
-            # They would be dropped.
-            added = f"another process has just added runs to the sweep {folder.name}"
-            raise RunBusy(f"{added}: repeat the command")
-        write_down(folder, record, runs)
+    with _held(folder), _restored_on_error(folder, runs):
+        _write_down(folder, record, runs)
         if not runs:
             return SubmittedRuns()
         throttle = max_parallel or record.max_parallel or runs[0].experiment.resources.max_parallel
@@ -98,11 +91,27 @@ def _restored_on_error(folder: SweepDir, runs: Sequence[Candidate]) -> Iterator[
 def write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
     """Record a sweep before its runs are started, so that `to_resume` finds runs that never began.
 
-    Before it writes the record, it raises UserError if runs in this folder could not use their own code, and
-    UntrustedFolder.
+    Before it writes the record, it raises UserError if runs in this folder could not use their own code,
+    UntrustedFolder, and RunBusy if another command has added runs.
     """
+    with _held(folder):
+        _write_down(folder, record, runs)
+
+
+def _held(folder: SweepDir) -> AbstractContextManager[None]:
+    """Make a sweep's folder and hold its lock."""
     refuse_colon(folder.path)
+    make_sweep(folder)
     check_sweep(folder)
+    return hold(folder.lock, f"the sweep {folder.name}")
+
+
+def _write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
+    now = read_record(folder)
+    if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
+        # They would be dropped.
+        added = f"another process has just added runs to the sweep {folder.name}"
+        raise RunBusy(f"{added}: repeat the command")
     write_record(folder, record)
     keep_for_later(folder, [one for one in runs if one.now is None])
 

@@ -239,14 +239,15 @@ def test_folder_of_an_array_whose_answer_was_lost_stays(user: User, fake: FakeSl
     assert list(folder(user).path.rglob("script.sh"))
 
 
+@pytest.mark.parametrize("where", ["slurm", "local"])
 def test_sweep_that_another_process_has_enlarged_is_not_overwritten(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     ask(user, user.config, "seed=1")
     stale = read_record(folder(user))
     ask(user, user.config, "seed=1,2")
     monkeypatch.setattr("slurm.sweeps.request.read_record", lambda _: stale)
-    assert "repeat the command" in user.refused("sweep", user.config, "seed=1,3")
+    assert "repeat the command" in user.refused("sweep", user.config, "seed=1,3", "--cluster", where)
     assert len(getattr(read_record(folder(user)), "members", ())) == 2
 
 

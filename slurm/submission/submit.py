@@ -222,6 +222,28 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
             raise
 
 
+def join_run(run: RunDir, experiment: Experiment) -> bool:
+    """Make or find the folder of a run that this command trains; return whether this call has made it.
+
+    It stays if the submission of another command is refused. Raises RunBusy, and what `fill_run` raises.
+    """
+    is_new = fill_run(run, experiment)
+    mark_used(run)
+    with exclusively(run):
+        if not run.code.exists():
+            # The previous holder of the lock may have removed the folder after a refusal.
+            is_new = fill_run(run, experiment) or is_new
+        mark_used(run)
+    return is_new
+
+
+def mark_used(run: RunDir) -> None:
+    """Keep a run's folder from being removed when the submission of another command is refused."""
+    # It may be gone already, or belong to another user, which the lock reports.
+    with suppress(OSError):
+        run.alive.touch()
+
+
 def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
     """Remove a run's new folder; bring back the one that `--fresh` has set aside, if there is one.
 

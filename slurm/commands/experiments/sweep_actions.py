@@ -17,6 +17,7 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.results.report import written
 from slurm.config.rank_count import local_processes
 from slurm.status.submissions import recover_lost
+from slurm.submission.submit import join_run
 from slurm.sweeps.actions import END_THERE, cancel, check_sweep, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -25,7 +26,6 @@ from toolkit.errors import RunBusy, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
-from toolkit.run.create_run import fill_run
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.output.json_text import json_text
@@ -217,7 +217,7 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
 def _train_one(one: Candidate, *, quiet: bool) -> int:
     from toolkit.launch.launcher import launch
 
-    is_new = fill_run(one.run, one.experiment)
+    is_new = join_run(one.run, one.experiment)
     made = one.run.path.stat()
     environ = scrub()
     nodes = Nodes(Machines.alone(local_processes(one.experiment, environ)))

@@ -50,9 +50,10 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         else:
             copy_or_nothing(temporary, experiment)
     try:
-        if is_link:
+        # Asked again: a sweep may have made the link since, and may remove the shared copy.
+        if run.code.is_symlink():
             # If another process was first, this is a folder now, and unlink fails.
-            run.code.unlink()
+            run.code.unlink(missing_ok=True)
         os.rename(temporary, run.code)
     except OSError:
         # Another process was first.

@@ -203,10 +203,16 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
     done = SubmittedRuns(later=list(wanted[count:]), why=f"--at-most is {count}")
     for number, one in enumerate(wanted[:count], start=1):
         print(f"{number} of {count}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
-        if skipped := replace(one, now=states([one.run]).get(one.run)).skipped:
-            print(f"left out: {skipped}", file=sys.stderr)
+        if _is_left_out(one):
             continue
-        code = _train_one(one, quiet=arguments.json)
+        try:
+            code = _train_one(one, quiet=arguments.json)
+        except RunBusy as busy:
+            print(f"left out: {busy}", file=sys.stderr)
+            continue
+        # Another command may have started it since.
+        if code == ExitCode.WRONG_INPUT and _is_left_out(one):
+            continue
         done.code = max(done.code, code)
         if code == ExitCode.INTERRUPTED:
             done.later, done.why = list(wanted[number:]), "interrupted"
@@ -214,7 +220,16 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
     return done
 
 
+def _is_left_out(one: Candidate) -> bool:
+    """Whether a run has finished or is live, which is printed."""
+    skipped = replace(one, now=states([one.run]).get(one.run)).skipped
+    if skipped:
+        print(f"left out: {skipped}", file=sys.stderr)
+    return bool(skipped)
+
+
 def _train_one(one: Candidate, *, quiet: bool) -> int:
+    """Train a run and return the exit code. Raises RunBusy if another command submits it right now."""
     from toolkit.launch.launcher import launch
 
     is_new = join_run(one.run, one.experiment)

@@ -20,6 +20,7 @@ from slurm.sweeps.candidates import Candidate
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask, finish, folder
+from toolkit.errors import RunBusy
 from toolkit.exit_codes import ExitCode
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir
@@ -308,6 +309,24 @@ def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
     monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", train)
     assert user.stk("sweep", user.config, "seed=1,2,3", "--cluster", "local").code == 0
     assert trained == [user.run("seed=1"), user.run("seed=3")]
+
+
+@pytest.mark.parametrize("state", ["finished", "being submitted", "refused"])
+def test_a_local_sweep_leaves_out_a_run_that_another_command_starts_in_between(
+    user: User, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    def train(one: Candidate, *, quiet: bool) -> int:
+        if state == "being submitted":
+            raise RunBusy("it is being submitted")
+        run = create_run(one.experiment, user.experiments)
+        if state == "finished":
+            finish({"run_dir": str(run.path)}, 0.9)
+        return RunBusy.exit_code
+
+    monkeypatch.setattr("slurm.commands.experiments.sweep_actions._train_one", train)
+    told = user.stk("sweep", user.config, "seed=1,2", "--cluster", "local")
+    is_left_out = state != "refused"
+    assert (told.code == 0, told.err.count("left out: ")) == (is_left_out, 2 * is_left_out)
 
 
 def test_at_most_limits_a_local_sweep_and_resume_trains_the_others(

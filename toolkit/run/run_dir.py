@@ -117,7 +117,10 @@ class RunDir(ReportFiles):
     lock = named(".submit.lock")
     """Locked during a submission; rank 0 of a live run locks `alive`."""
     alive = named(".alive.lock")
-    """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
+    """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends.
+
+    A command that begins with the folder makes the file, so that another one does not remove the folder.
+    """
     reserve = named(".reserve")
     """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
 

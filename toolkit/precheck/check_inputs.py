@@ -37,14 +37,22 @@ def check_data(experiment: Experiment, origins: Origins) -> None:
 
 
 def input_violations(
-    experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
+    experiment: Experiment,
+    *,
+    is_trained: bool = False,
+    coming: Mapping[Path, Experiment] | None = None,
+    reads_data: bool = True,
 ) -> Iterator[Violation]:
-    """Find the violations that `check_inputs` turns into an error."""
+    """Find the violations that `check_inputs` turns into an error.
+
+    reads_data   false if the data of another run are the same, and were checked
+    """
     if not is_trained:
         yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)
         yield from check_warm_start(experiment, coming)
         yield from violation_of("train.batch_max_length", check_token_budget, experiment)
         yield from task_kinds()[experiment.task.kind].file_check(experiment)
-    yield from experiment.data.violations(is_trained=is_trained)
+    if reads_data:
+        yield from experiment.data.violations(is_trained=is_trained)
     if not is_trained:
         yield from experiment.model.violations(experiment, coming=coming)

@@ -99,10 +99,10 @@ def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
     warnings: list[str] = []
     for one in wanted:
         of = one.experiment
-        key = repr((of.task, of.data, of.model, of.train, of.lr_scheduler))
+        data, key = repr((of.task, of.data)), repr((of.task, of.data, of.model, of.train, of.lr_scheduler))
         if key not in seen:
-            warnings += check_before_queue(of, None, cluster)
-            seen.add(key)
+            warnings += check_before_queue(of, None, cluster, reads_data=data not in seen)
+            seen |= {data, key}
     return warnings
 
 

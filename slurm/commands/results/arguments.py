@@ -101,8 +101,8 @@ def predict(parsers: Parsers) -> None:
     parser.add_argument(
         "--format",
         choices=OUTPUTS,
-        help="how predictions are written (default: by the ending of --output, else as the rows are read; "
-        "JSON lines if they differ in their number of values)",
+        help="how predictions are written (default: by the ending of --output; else as the rows are read, "
+        "or JSON lines if the task's predictions differ in length)",
     )
     parser.add_argument(
         "--output", metavar="FILE", help="appears only when complete (default: standard output)"

@@ -29,14 +29,17 @@ def check_before_queue(
     origins: Origins | None,
     cluster: str,
     coming: Mapping[Path, Experiment] | None = None,
+    *,
+    reads_data: bool = True,
 ) -> list[str]:
     """Return a line for each warning. Raise DataError with errors and warnings if the run would fail.
 
     origins   where the experiment's keys were written
     cluster   slurm or local; with local, requested GPUs are not checked
     coming    runs that will have finished when this one begins, by folder
+    reads_data   false if the data of another run are the same, and were checked
     """
-    found = list(input_violations(experiment, coming=coming))
+    found = list(input_violations(experiment, coming=coming, reads_data=reads_data))
     if cluster == "slurm":
         found += ranks_without_gpus(experiment)
     sections = {each.key[0] for each in found}
@@ -47,7 +50,7 @@ def check_before_queue(
     is_local = cluster != "slurm"
     if (local_processes(experiment, os.environ) if is_local else world_size(experiment.resources)) > 1:
         warnings += experiment.warnings_of_several_ranks
-    if "data" not in sections:
+    if reads_data and "data" not in sections:
         warnings += experiment.data.warnings()
     if cluster == "slurm":
         warnings += gpus_without_ranks(experiment)

@@ -94,8 +94,8 @@ class TextLines:
             ) from None
         except UnicodeError as error:
             raise DataError(
-                f"{self.name}:{self._cut + 1}: {error}, expected {self._encoding}: convert the text to "
-                f"that{guess(block)}"
+                f"{self.name}:{self._cut + 1}: {error}, expected {self._encoding}: convert the text to that, "
+                "with a byte-order mark"
             ) from None
         if text and not self._has_begun:
             text, self._has_begun = text.removeprefix("\ufeff"), True

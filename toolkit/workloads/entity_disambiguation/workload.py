@@ -33,7 +33,6 @@ WORKLOAD = Workload(
             metrics=(LOSS, ACCURACY, *shares("popularity")),
             brief=("accuracy",),
             predictor=f"{_PACKAGE}.inference.predictor:DisambiguationPredictor",
-            varied_predictions=True,
             kept_artifacts=(
                 "encoding",
                 "encoding.json",

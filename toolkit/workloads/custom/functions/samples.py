@@ -126,7 +126,10 @@ def collated(samples: list[Any], place: str) -> Any:
     try:
         return default_collate(samples)
     except (TypeError, RuntimeError, ValueError, LookupError, OverflowError) as error:
-        reason = _missing_key(samples) if isinstance(error, KeyError) else error
+        reason: object = _missing_key(samples) if isinstance(error, KeyError) else error
+        if not reason:
+            # Of the user's own class.
+            raise
         raise UserError(
             f"{place}: these samples cannot be put into one batch ({reason}): let each of them hold tensors "
             "of the same shapes, or add a function collate(samples)"
@@ -134,18 +137,20 @@ def collated(samples: list[Any], place: str) -> Any:
 
 
 def _missing_key(samples: list[Any]) -> str:
-    """Name the first key of the first sample that another sample lacks."""
-    for number, sample in enumerate(samples, start=1):
+    """Name the first key of the first sample that another sample lacks; empty if none does."""
+    for number, sample in enumerate(samples[1:], start=2):
         for key in _absent(samples[0], sample):
             return f"sample {number} of {len(samples)} lacks the key {key!r}, which the first one has"
-    return "a key is missing"
+    return ""
 
 
 def _absent(first: Any, other: Any) -> Iterator[Any]:
     """Yield the keys of mappings in a sample that another sample lacks."""
     if isinstance(first, Mapping) and isinstance(other, Mapping):
-        yield from (key for key in first if key not in other)
-        pairs = [(first[key], other[key]) for key in first if key in other]
+        # Not by `key in other`, which may call a method of the user's class that has failed.
+        present = set(other)
+        yield from (key for key in first if key not in present)
+        pairs = [(first[key], other[key]) for key in first if key in present]
     else:
         are_lists = isinstance(first, list | tuple) and isinstance(other, list | tuple)
         pairs = [*zip(first, other, strict=False)] if are_lists else []

@@ -18,8 +18,10 @@ def read_tokenizer(path: Path) -> Tokenizer:
         raise DataError(f"{path} cannot be read: {error}") from error
     try:
         tokenizer = Tokenizer.from_str(text)
-    except Exception as error:
-        # The library raises plain exceptions.
+    except BaseException as error:
+        # The library raises plain exceptions, and a BaseException of its own if it fails within.
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
         raise DataError(f"{path} is not a tokenizer of the tokenizers library: {error}") from error
     if missing := [token for token in SPECIAL if tokenizer.token_to_id(token) is None]:
         raise DataError(f"{path} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")

@@ -71,6 +71,15 @@ def test_a_missing_key_is_named_with_its_sample(wrap: Callable[[dict[str, float]
         collated(samples, "digits.py:3")
 
 
+def test_error_in_a_mapping_of_the_user_is_not_taken_for_a_missing_key() -> None:
+    class Lazy(UserDict[str, float]):
+        def __getitem__(self, key: str) -> float:
+            raise KeyError("inner")
+
+    with pytest.raises(KeyError, match="inner"):
+        collated([Lazy(x=1.0), Lazy(x=2.0)], "digits.py:3")
+
+
 def test_nested_tensors_of_a_batch_are_moved() -> None:
     pair = namedtuple("pair", "x y")
     batch = {"a": [torch.ones(1), "text"], "b": pair(torch.zeros(2), 3)}

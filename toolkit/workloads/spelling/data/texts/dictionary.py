@@ -13,6 +13,9 @@ from toolkit.workloads.spelling.data.texts.text_files import reading
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
+#: Python does not convert texts of much more digits.
+_MOST_DIGITS = 4000
+
 
 def read_dictionary(path: Path, most: int | None = None) -> dict[str, int]:
     """Read a dictionary in the order of its lines. Raises DataError naming file and line.
@@ -23,7 +26,7 @@ def read_dictionary(path: Path, most: int | None = None) -> dict[str, int]:
     with reading(path), open(path, encoding="utf-8-sig") as stream:
         for number, line in enumerate(islice(stream, most), start=1):
             word, tab, frequency = line.rstrip("\n").partition("\t")
-            if not (tab and word and frequency.isdecimal()):
+            if not (tab and word and frequency.isdecimal() and len(frequency) <= _MOST_DIGITS):
                 raise DataError(
                     f"{path}:{number}: found {line.rstrip()!r}, expected a word, a tab and a number"
                 )

@@ -127,6 +127,8 @@ def test_files_that_can_be_prepared_are_accepted(
 def test_lines_that_no_limit_chooses_are_not_checked(make: Make, written: Written) -> None:
     path = written("t.txt", "\n".join([*LINES, "für"]).encode("latin-1"))
     assert faults(make(datasets=(path,), val_splits=(1.0,), dataset_limits=(2,))) == []
+    # All lines are chosen.
+    assert len(faults(make(datasets=(path,), val_splits=(1.0,), dataset_limits=(10**8,)))) == 1
 
 
 def test_only_the_first_lines_are_read(

@@ -36,6 +36,7 @@ def test_a_written_dictionary_is_read_in_its_order(tmp_path):
     [
         ("the 12", r"d\.txt:2: found 'the 12', expected a word, a tab and a number"),
         ("the\t-1", "expected a word"),
+        (f"the\t{'9' * 5000}", "expected a word"),
         ("\t1", "expected a word"),
         ("", "expected a word"),
         ("a\t1", "'a' is listed twice"),

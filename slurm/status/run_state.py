@@ -10,12 +10,12 @@ from datetime import datetime
 
 from slurm.client.queue import JobState
 from slurm.status import numbers, phrases
+from slurm.status.decisions import may_start_again, why_not_continued
 from slurm.status.dependency import waits_for, why_not_begun
 from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
 from slurm.status.run_files import Folder, wants_gpus
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import AttemptRecord
-from toolkit.run.events import last_events
 from toolkit.run.failure.classes import NO_PROGRESS
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.run_dir import RunDir
@@ -175,13 +175,14 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
         reason = "it was being submitted, and its job is not known; stk submit looks for it"
         return RunState(state="unknown", doing="being submitted", reason=reason)
     begun = not _ended_unbegun(folder, job)
-    if folder.failure and begun and not (cannot_ask and (folder.has_intent or _may_start_again(folder.run))):
+    if folder.failure and begun and not (cannot_ask and (folder.has_intent or may_start_again(folder.run))):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
-        reason = job.reason
+        why = why_not_continued(folder.run, folder.submission.job_id if folder.submission else None)
+        reason = why or job.reason
         if job.slurm_state == "PREEMPTED":
-            ended = "Slurm ended its job for another one, for good"
-            reason = f"{_against(folder)}{ended}; stk resume continues the run"
+            ended = "Slurm ended its job for another one, for good; stk resume continues the run"
+            reason = f"{why}; {ended}" if why else ended
         return RunState(state="failed", doing=phrases.failed_job(job.slurm_state), reason=reason)
     if job is not None and cannot_ask:
         return RunState(state="unknown", doing="unknown", reason=job.reason)
@@ -201,13 +202,6 @@ def _ended_unbegun(folder: Folder, job: JobState | None) -> bool:
     return known is not None and known < submission.time
 
 
-def _may_start_again(run: RunDir) -> bool:
-    """Whether the last decision about the run's job was to start it again."""
-    decisions = ("requeue", "chained", "started_in_place", "not_requeued", "cancelled")
-    names = [event.name for event in last_events(run) if event.name in decisions]
-    return bool(names) and names[-1] in decisions[:3]
-
-
 def _of_failure(failure: FailureRecord) -> RunState:
     if failure.error == NO_PROGRESS:
         message, _, _ = failure.message.partition("\n")
@@ -223,8 +217,8 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
         gone += since(folder.run, end)
         return RunState(state="cancelled", doing="its result is gone", reason=gone)
     after = "" if end.last_step is None else f" after step {end.last_step}"
-    stopped = f"{phrases.stopped_by(why)}{after}"
-    reason = f"{stopped}; {_against(folder)}stk resume continues it{since(folder.run, end)}"
+    stopped = filter(None, [f"{phrases.stopped_by(why)}{after}", why_not_continued(folder.run)])
+    reason = "; ".join([*stopped, f"stk resume continues it{since(folder.run, end)}"])
     return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)
 
 
@@ -235,20 +229,6 @@ def since(run: RunDir, end: AttemptRecord) -> str:
     if end.saved is not None or newest >= (end.last_step or 0):
         return ""
     return f" from step {newest}, its newest checkpoint" if newest else " from step 0: it has no checkpoint"
-
-
-def _against(folder: Folder) -> str:
-    """Return why the run was not started again, if an event has the reason; else an empty text."""
-    for event in reversed(last_events(folder.run)):
-        reason = event.facts.get("reason")
-        if event.name in ("requeue", "chained", "cancelled", "released"):
-            break
-        if event.name == "not_requeued" and reason:
-            return f"{reason}; "
-        if event.name == "requeue_failed" and reason:
-            line = str(reason).partition("\n")[0]
-            return f"it could not be requeued ({line}); "
-    return ""
 
 
 def _ran_on_this_host(folder: Folder) -> bool:

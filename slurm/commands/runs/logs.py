@@ -99,15 +99,29 @@ def _show(target: RunDir, arguments: Namespace) -> None:
         found = sources(target, rank, arguments.attempt, first=culprit)
     except RunNotFound as error:
         if failure is None:
+            _explain_no_log(target)
             raise
         # The attempt ended before it had a log; its failure has been shown.
         print(error, file=sys.stderr)
         return
+    if failure is None and not any(source.path.stat().st_size for source in found):
+        _explain_no_log(target)
     show = by_time if arguments.merge else each
     _print(show(found, arguments.lines))
     if arguments.rank is None and rank not in (0, "all"):
         hint = f"(rank {rank} failed first; --rank 0 shows rank 0, --rank all shows all)"
         print(hint, file=sys.stderr)
+
+
+def _explain_no_log(target: RunDir) -> None:
+    """Print why the newest job of a run was not started again, if that is known."""
+    # Imported here, because only a run without a log needs them.
+    from slurm.status.decisions import why_not_continued
+    from slurm.status.submissions import last_submission
+
+    submission = last_submission(target)
+    if why := why_not_continued(target, submission.job_id if submission else None):
+        print(clean(f"{target.run_id} was not started again: {why}"), flush=True)
 
 
 def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:

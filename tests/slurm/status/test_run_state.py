@@ -390,6 +390,25 @@ def test_run_without_a_failure_file_shows_the_failure_of_slurm(run: RunDir, word
     assert (found.state, found.doing, found.reason) == ("failed", doing, "exit code 1:0")
 
 
+def test_job_that_was_not_started_again_shows_why_instead_of_its_exit_code(run: RunDir) -> None:
+    """On a full disk there is no failure file, but a line may still fit into events.jsonl."""
+    ended_job = JobState(state="failed", slurm_state="FAILED", reason="NonZeroExitCode", raw_id="101")
+    note_event(run, "not_requeued", job_id="101", why="failure.json cannot be written")
+    found = state_of(run, ended_job)
+    assert (found.state, found.reason) == ("failed", "failure.json cannot be written")
+    assert "failure.json" in state_of(run, replace(ended_job, slurm_state="PREEMPTED")).reason
+    # The next job has ended, and has recorded nothing.
+    submitted(run, "102")
+    assert state_of(run, replace(ended_job, raw_id="102")).reason == "NonZeroExitCode"
+
+
+@pytest.mark.parametrize("later", ["requeue", "chained", "started_in_place", "released"])
+def test_earlier_reason_does_not_explain_the_end_of_a_run_that_went_on(run: RunDir, later: str) -> None:
+    note_event(run, "not_requeued", job_id="101", why="failure.json cannot be written")
+    note_event(run, later)
+    assert state_of(run, JobState(state="failed", slurm_state="FAILED", reason="x")).reason == "x"
+
+
 @pytest.mark.parametrize(
     "job, words",
     [

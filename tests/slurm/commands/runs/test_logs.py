@@ -7,8 +7,10 @@ import shutil
 
 import pytest
 
+from slurm.status.submissions import record
 from tests.slurm.runs.logs.folder import Logged
 from tests.slurm.support.user import User
+from toolkit.run.events import note_event
 
 
 @pytest.fixture
@@ -104,6 +106,19 @@ def test_failure_without_a_log_is_still_shown(user: User, logged: Logged) -> Non
     logged.fail("101.0.1", 0)
     answer = user.stk("logs", "tiny-1")
     assert (answer.code, answer.out.startswith("error: boom"), "no log" in answer.err) == (0, True, True)
+
+
+@pytest.mark.parametrize("texts", [(), ("",)], ids=["no log", "an empty log"])
+def test_run_without_a_log_shows_why_it_was_not_started_again(user: User, texts: tuple[str, ...]) -> None:
+    """As a job that found the disk full leaves it."""
+    run = Logged(user.experiments, "full-1").run
+    for rank, text in enumerate(texts):
+        run.log("101.0.0", rank).write_text(text)
+    note_event(run, "not_requeued", job_id="101", why="failure.json cannot be written")
+    record(run, cluster="slurm", job_id="101", name="n")
+    assert "failure.json cannot be written" in user.stk("logs", "full-1").out
+    record(run, cluster="slurm", job_id="102", name="n")
+    assert "failure.json" not in user.stk("logs", "full-1").out
 
 
 def test_failure_option_shows_only_the_failure_with_its_traceback(user: User, logged: Logged) -> None:

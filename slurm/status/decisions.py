@@ -1,0 +1,37 @@
+"""What was decided about the job of a run, from the newest events."""
+
+from __future__ import annotations
+
+from toolkit.run.events import last_events
+from toolkit.run.run_dir import RunDir
+
+#: Events: the run goes on.
+_GOES_ON = ("requeue", "chained", "started_in_place")
+
+
+def may_start_again(run: RunDir) -> bool:
+    """Whether the last decision about the run's job was to start it again."""
+    decisions = (*_GOES_ON, "not_requeued", "cancelled")
+    names = [event.name for event in last_events(run) if event.name in decisions]
+    return bool(names) and names[-1] in _GOES_ON
+
+
+def why_not_continued(run: RunDir, job_id: str | None = None) -> str:
+    """Return why the run was not started again, if an event has the reason; else an empty text.
+
+    job_id  the newest job: an event of another one says nothing about it
+    """
+    for event in reversed(last_events(run)):
+        facts = event.facts
+        if event.name in (*_GOES_ON, "cancelled", "released"):
+            break
+        if job_id is not None and facts.get("job_id", job_id) != job_id:
+            break
+        # After a failure only `why` is recorded.
+        reason = facts.get("reason") or facts.get("why")
+        if event.name == "not_requeued" and reason:
+            return str(reason)
+        if event.name == "requeue_failed" and reason:
+            line = str(reason).partition("\n")[0]
+            return f"it could not be requeued ({line})"
+    return ""

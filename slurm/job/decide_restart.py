@@ -32,7 +32,16 @@ from slurm.client.stop_reason import (
     told_end,
 )
 from slurm.config.resources import Resources
-from slurm.job.requeue import Job, continue_run, is_settled, seen_before, start_again, wants_chain, why_of
+from slurm.job.requeue import (
+    Job,
+    continue_run,
+    is_settled,
+    seen_before,
+    start_again,
+    wants_chain,
+    why_continued,
+    why_of,
+)
 from slurm.job.save_budget import measured_lead_s
 from slurm.job.when_to_stop import margin_s
 from slurm.status.liveness import is_training_here
@@ -69,6 +78,8 @@ _OOM_OF_STEP = re.compile(r"[Dd]etected \d+ oom[-_ ]kill event|[Ee]xceeded (?:jo
 _OOM_BYTES = 1 << 16
 #: Event: a step is started again in its job.
 _IN_PLACE_EVENT = "started_in_place"
+#: Nothing is left to do.
+_HANDLED = "this stop has been handled: stk status says how"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +151,8 @@ def decide(
     try:
         if step.was_orderly:
             return Outcome(_after_stop(step, patience_s))
+        if _was_continued(step):
+            return Outcome(_HANDLED)
         return _after_failure(step, patience_s, in_place)
     except StkError as error:
         note_event(run, "requeue_failed", job_id=step.job.id, reason=str(error))
@@ -151,12 +164,21 @@ def _after_stop(step: Step, patience_s: float) -> str:
     assert step.attempt is not None
     assert step.attempt.time_end is not None
     if is_settled(step.run, step.attempt.time_end):
-        return "this stop has been handled: stk status says how"
+        return _HANDLED
     facts = step.job.facts(patience_s)
     why = why_of(step.job, facts, seen_before(step.run, step.job))
     explain_last(step.run, why)
     continue_run(step.run, step.job, facts, why, patience_s)
     return f"the run was stopped: {why}"
+
+
+def _was_continued(step: Step) -> bool:
+    """Whether rank 0 continued the run, but could not record its end, as on a full disk."""
+    attempt = step.attempt
+    why = why_continued(step.run, step.job, (attempt.time_start if attempt else None) or 0.0)
+    if why is not None and attempt is not None and attempt.why is None:
+        explain_last(step.run, why)
+    return why is not None
 
 
 def _if_others_are_left(run: RunDir, hosts: list[str], resources: Resources) -> list[str]:

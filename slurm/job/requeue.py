@@ -177,14 +177,14 @@ def start_again(
         if is_array_task(job.environ):
             raise SlurmRefused(f"{job.id} is one task of an array: it keeps its id")
         following = chain(run, job.id, job.environ, exclude)
-        note_event(run, "chained", job_id=job.id, next_job_id=following.job_id, why=why)
+        note_event(run, "chained", job_id=job.id, next_job_id=following.job_id, why=why, restart=job.restart)
 
     ways = (chain_next, requeue) if chained else (requeue, chain_next)
     _first_that_works(ways, patience_s)
 
 
 def _note_requeue(run: RunDir, job: Job, why: str, *, by: str) -> None:
-    note_event(run, "requeue", job_id=job.id, why=why, by=by)
+    note_event(run, "requeue", job_id=job.id, why=why, by=by, restart=job.restart)
     record_script(run, job.environ)
 
 
@@ -215,3 +215,15 @@ def seen_before(run: RunDir, job: Job) -> StopEvidence:
 def is_settled(run: RunDir, since: float) -> bool:
     """Whether a stop after the time `since` has been handled."""
     return any(event.time >= since for event in read_events(run, *SETTLED))
+
+
+def why_continued(run: RunDir, job: Job, since: float) -> str | None:
+    """Return why this start of the job was requeued, or submitted the next job, after `since`; else None.
+
+    A requeued job keeps its id, and a controller may begin its numbers again.
+    """
+    for event in read_events(run, "requeue", "chained"):
+        start = (event.facts.get("job_id"), event.facts.get("restart"))
+        if event.time >= since and start == (job.id, job.restart):
+            return str(event.facts.get("why"))
+    return None

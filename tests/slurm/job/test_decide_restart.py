@@ -16,6 +16,7 @@ from filelock import FileLock
 from slurm.config.resources import Resources
 from slurm.job import decide_restart
 from slurm.job.decide_restart import _rest_s, decide
+from slurm.job.requeue import Job, start_again
 from slurm.submission.batch.batch_script import JobPlan
 from tests.mounts import fill, small_disk
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -45,6 +46,36 @@ def test_stop_that_was_requeued_needs_no_action(job: PretendJob) -> None:
     note_event(job.run, "requeue", job_id="101")
     assert "has been handled" in job.after(75)
     assert job.fake.calls("scontrol") == []
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["requeue", "chain"])
+def test_continued_stop_whose_end_could_not_be_recorded_needs_no_action(
+    job: PretendJob, is_kept: bool
+) -> None:
+    """As on a full disk: attempts.jsonl has no end, although rank 0 let the run go on."""
+    job.starts()
+    start_again(job.run, Job.around(job.environ), "time_limit", not is_kept, patience_s=0.0)
+    before = (job.requeues, job.submitted)
+    assert "has been handled" in job.after(75)
+    assert (job.requeues, job.submitted) == before
+    assert len(job.events("requeue", "chained")) == 1
+    assert (job.why, job.run.failure.exists()) == ("time_limit", False)
+
+
+def test_crash_of_a_requeued_job_is_not_the_stop_of_its_earlier_start(job: PretendJob) -> None:
+    """The clock of the host of the earlier start may be ahead."""
+    start_again(job.run, Job.around(job.environ), "preempted", False, patience_s=0.0)
+    job.environ["SLURM_RESTART_COUNT"] = "1"
+    job.says(Restarts="1")
+    job.starts(restart=1)
+    assert "starting again" in job.after(137)
+    assert job.why == "killed"
+
+
+def test_crash_in_a_job_that_got_an_earlier_number_is_not_an_earlier_stop(job: PretendJob) -> None:
+    start_again(job.run, Job.around(job.environ), "preempted", False, patience_s=0.0)
+    job.starts(time_start=time.time() + 1)
+    assert "starting again" in job.after(137)
 
 
 @pytest.mark.parametrize("code", [75, 143])

@@ -85,7 +85,7 @@ RUNNING = {
 _REASONS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
-        (r"Resources|Priority|Nodes_required|ReqNodeNotAvail.*Reserved|None$|$", "waiting for {hosts}"),
+        (r"Resources|Priority|Nodes.required|ReqNodeNotAvail.*Reserved|None$|$", "waiting for {hosts}"),
         ("JobArrayTaskLimit", "waiting for its turn in the array"),
         ("DependencyNeverSatisfied", "never starts: what it waits for failed"),
         ("Dependency", "waiting for another job"),
@@ -103,8 +103,8 @@ _REASONS = tuple(
         ("Prolog", "starting"),
     )
 )
-#: Reasons that are not shown, because the words say the same.
-_PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied")
+#: First words of reasons that are not shown, because ours say the same.
+_PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied", "Nodes")
 
 _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
 
@@ -126,8 +126,8 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     words = next((words for pattern, words in _REASONS if pattern.match(job.reason)), "waiting")
     about = f"about {clock(expected, now)}" if expected else ""
     # Slurm's own word is for an administrator.
-    word = "" if job.reason in _PLAIN else re.split(r"[,\s(]", job.reason, maxsplit=1)[0]
-    details = ", ".join(filter(None, [about, word]))
+    word = re.split(r"[,\s(]", job.reason, maxsplit=1)[0]
+    details = ", ".join(filter(None, [about, "" if word in _PLAIN else word]))
     return words.format(hosts=hosts) + (f" ({details})" if details else "")
 
 

@@ -54,6 +54,12 @@ def requeued(**facts: Any) -> JobState:
             waiting("ReqNodeNotAvail, UnavailableNodes:node[1-2]"),
             "waiting for a host that is not available (ReqNodeNotAvail)",
         ),
+        (
+            waiting(
+                "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+            ),
+            "waiting for GPUs",
+        ),
         (waiting("AssocGrpGRES"), "waiting for others of its account (AssocGrpGRES)"),
         (waiting("QOSMaxJobsPerUserLimit"), "waiting for own other jobs (QOSMaxJobsPerUserLimit)"),
         (waiting("QOSMaxCpuPerUserLimit"), "waiting for own other jobs (QOSMaxCpuPerUserLimit)"),

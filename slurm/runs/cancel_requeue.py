@@ -19,6 +19,9 @@ from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import is_here
 
+#: Slurm's state of a job whose processes pause.
+SUSPENDED = "SUSPENDED"
+
 
 def find_and_cancel(target: RunDir) -> str:
     """As `cancel`; a job is found too if its submitter died. Raises RunBusy if the job is not there yet."""
@@ -100,13 +103,13 @@ def cancel_following(target: RunDir, job_id: str) -> str:
     return newest.job_id
 
 
-def check_jobs(targets: Mapping[str, RunDir]) -> None:
-    """Raise UserError unless Slurm confirms that each job belongs to its run: files may name any job.
+def check_jobs(targets: Mapping[str, RunDir]) -> dict[str, str]:
+    """Return Slurm's state of each job. Raises UserError unless each belongs to its run: files may name any.
 
     One call for any number of jobs. Raises SchedulerError if Slurm does not answer.
     """
     own = {
-        name
+        name: job.state
         for job in programs.jobs(ids=targets)
         for name in (job.job_id, job.base_id)
         if name in targets and works_for(job.work_dir, job.job_id, targets[name])
@@ -117,12 +120,13 @@ def check_jobs(targets: Mapping[str, RunDir]) -> None:
                 f"{target.submissions} names job {job_id[:40]}, but Slurm knows no such job that works in "
                 f"{target.path}: nothing was done to it"
             )
+    return own
 
 
 def requeue(target: RunDir, now: RunStatus) -> str:
     """Requeue a running job, or let a requeued job start at once; return the action as text.
 
-    Raises UserError for a job of another run, SchedulerError.
+    Raises UserError for a job of another run and a suspended one, SchedulerError.
     """
     submission = last_submission(target)
     now.check_known()
@@ -133,7 +137,11 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if submission is None or submission.cluster != "slurm" or now.job_id is None:
         return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
     job_id = submission.job_id
-    check_jobs({job_id: target})
+    if check_jobs({job_id: target})[job_id] == SUSPENDED:
+        raise UserError(
+            f"job {job_id} is suspended, and answers no signal: wait until it runs again, or first "
+            f"scontrol resume {job_id}"
+        )
     if now.state == "running":
         # Written before the signal: it tells the run that this is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)

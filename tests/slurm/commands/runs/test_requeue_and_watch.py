@@ -33,6 +33,13 @@ def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
     assert event["job_id"] == "101"
 
 
+def test_requeue_of_a_suspended_job_is_refused_before_it_is_recorded(job: PretendJob) -> None:
+    """Slurm never answers a signal to such a job."""
+    job.fake.change("101", state="SUSPENDED")
+    assert "scontrol resume 101" in job.user.refused("requeue", job.run.run_id)
+    assert (job.fake.calls("scancel"), job.events("requeue_requested")) == ([], [])
+
+
 def test_requeue_releases_a_job_that_waits_for_its_begin_time(job: PretendJob) -> None:
     waits(job)
     assert "may start" in job.user.stk("requeue", job.run.run_id).out

@@ -79,13 +79,20 @@ def _refuse_script(target: RunDir, submission: Submission | None, now: RunStatus
 
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
-    check_jobs({job_id: target})
+    state = check_jobs({job_id: target})[job_id]
     programs.cancel(job_id)
     try:
         following = cancel_following(target, job_id)
     except (RunBusy, SchedulerError):
         return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again"
-    return f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled"
+    done = f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled"
+    return f"{done}; {unsaved(target)}" if state == SUSPENDED else done
+
+
+def unsaved(target: RunDir) -> str:
+    """Return a text about a run whose suspended job was cancelled: Slurm kills its processes at once."""
+    cure = f"stk resume {target.run_id} continues from its newest checkpoint"
+    return f"it was suspended and could not save: {cure}"
 
 
 def cancel_following(target: RunDir, job_id: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from slurm.client import programs
-from slurm.runs.cancel_requeue import cancel_following, check_jobs, end_launcher
+from slurm.runs.cancel_requeue import SUSPENDED, cancel_following, check_jobs, end_launcher, unsaved
 from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import Submission, exclusively, hold, last_resources, last_submission
@@ -253,8 +253,9 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
         return found
     for first in range(0, len(ids), _IDS_A_CALL):
         part = dict(list(ids.items())[first : first + _IDS_A_CALL])
-        check_jobs(part)
+        before = check_jobs(part)
         programs.cancel(*part)
+        warnings += [f"{run.run_id}: {unsaved(run)}" for job, run in part.items() if before[job] == SUSPENDED]
     for run, submission in local:
         try:
             end_launcher(run, submission)

@@ -66,6 +66,15 @@ def test_job_is_cancelled_even_while_the_next_one_is_being_submitted(
     assert fake.calls("scancel") == [["--", "101"]]
 
 
+def test_cancelled_job_that_was_suspended_is_said_not_to_have_saved(run: RunDir, fake: FakeSlurm) -> None:
+    submitted(run)
+    fake.add("101", state="SUSPENDED", work_dir=str(run.path))
+    told = cancel(run)
+    assert fake.calls("scancel") == [["--", "101"]]
+    assert "could not save" in told
+    assert f"stk resume {run.run_id}" in told
+
+
 @pytest.mark.parametrize("state", ["CANCELLED", None])
 def test_run_that_continues_in_a_terminal_is_not_taken_for_its_ended_job(
     run: RunDir, fake: FakeSlurm, state: str | None

@@ -54,6 +54,14 @@ def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -
     assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
 
 
+def test_cancel_names_the_suspended_runs_that_could_not_save(user: User, fake: FakeSlurm) -> None:
+    first, second = ask(user, user.config, "seed=1,2")["runs"]
+    fake.change("101_1", state="SUSPENDED")
+    told = user.stk("sweep", "cancel", "tiny").err
+    assert f"{second['run_id']}: it was suspended" in told
+    assert first["run_id"] not in told
+
+
 def test_cancel_leaves_a_run_that_continues_in_a_terminal_and_ends_the_others(
     user: User, fake: FakeSlurm
 ) -> None:

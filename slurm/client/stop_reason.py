@@ -32,12 +32,14 @@ class StopEvidence:
     restart     how often the job was requeued before this start
     signal_s    the lead of Slurm's warning before the time limit
     requested   whether `stk requeue` asked for this stop
+    asked_s     seconds from the first signal to the last one; 0 if unknown
     """
 
     reason: str | None
     restart: int = 0
     signal_s: int = 0
     requested: bool = False
+    asked_s: float = 0.0
 
 
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:

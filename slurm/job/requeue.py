@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from slurm.client import programs
 from slurm.client.stop_reason import (
@@ -102,25 +103,45 @@ def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=stop.watch is not None and stop.watch.is_requested,
+        asked_s=_asked_s(stop.signals),
     )
+
+
+def _asked_s(signals: Sequence[Sequence[Any]]) -> float:
+    times = [time for _, time in signals]
+    return max(times) - min(times) if times else 0.0
 
 
 def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
     """Return why the job was stopped: preempted, time_limit, requested, saved or cancelled."""
     why = classify_stop(facts, seen, time.time())
-    if why == REQUESTED and not seen.requested and is_back(facts, job.restart) and _can_be_preempted(facts):
-        # Without a grace period, Slurm no longer shows the preemption at this point (measured, 22.05).
+    if (
+        why == REQUESTED
+        and not seen.requested
+        and is_back(facts, job.restart)
+        and _was_preempted(facts, seen)
+    ):
         return PREEMPTED
     return why
 
 
-def _can_be_preempted(facts: Mapping[str, str]) -> bool:
+def _was_preempted(facts: Mapping[str, str], seen: StopEvidence) -> bool:
+    """Whether a job that is back was probably preempted, although Slurm does not show that any more.
+
+    Without a grace period it never does at this point (measured, 22.05). With one, the processes get a signal
+    at its begin and another at its end; if a person requeues the job, they get one.
+    """
     names = facts.get("Partition", "").split(",")
     try:
         partitions = programs.patiently(programs.partitions, _REASON_TIMEOUT_S)
+        graces = [each.grace_s for each in partitions if each.name in names and each.can_be_preempted]
+        if not graces or seen.asked_s >= min(graces) / 2:
+            return bool(graces)
+        # With QOS the grace is the QOS's, which not every cluster lets users read.
+        config = programs.patiently(programs.config, _REASON_TIMEOUT_S)
     except SchedulerError:
         return False
-    return any(each.can_be_preempted for each in partitions if each.name in names)
+    return config.get("PreemptType") != "preempt/partition_prio"
 
 
 def continue_run(run: RunDir, job: Job, facts: Mapping[str, str], why: str, patience_s: float) -> None:
@@ -209,6 +230,7 @@ def seen_before(run: RunDir, job: Job) -> StopEvidence:
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=bool(last.get("requested")),
+        asked_s=_asked_s(last.get("signals") or ()),
     )
 
 

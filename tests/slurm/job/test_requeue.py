@@ -11,7 +11,7 @@ from slurm.job import requeue
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from tests.slurm.support.fake_slurm import FakeSlurm
-from tests.slurm.support.pretend_job import PretendJob, at
+from tests.slurm.support.pretend_job import PARTITIONS, PretendJob, at
 from tests.slurm.support.user import User
 from toolkit.errors import SchedulerError, SlurmUnavailable
 
@@ -63,6 +63,8 @@ def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:
 
 def test_job_requeued_by_slurm_is_left_alone(job: PretendJob) -> None:
     """Without grace no trace of the preemption is left, but this partition is preemptible."""
+    job.fake.answers("--all --oneliner show partition", PARTITIONS.replace("GraceTime=10", "GraceTime=0"))
+    job.fake.answers("show config", "PreemptType             = preempt/partition_prio\n")
     job.is_back()
     stop(job)
     assert (job.requeues, job.submitted) == ([], ["101"])
@@ -74,6 +76,30 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
     job.is_back()
     stop(job)
     assert job.why == "requested"
+
+
+@pytest.mark.parametrize(
+    "kind, signals_s, why",
+    [
+        ("partition_prio", (0.0, 0.1), "requested"),
+        ("partition_prio", (0.0, 10.5), "preempted"),
+        ("partition_prio", (), "requested"),
+        # The partition's grace is not that of the QOS.
+        ("qos", (0.0, 0.1), "preempted"),
+    ],
+)
+def test_requeue_by_a_person_is_no_preemption_in_a_partition_with_grace(
+    job: PretendJob, kind: str, signals_s: tuple[float, ...], why: str
+) -> None:
+    job.fake.answers("show config", f"PreemptType             = preempt/{kind}\n")
+    job.is_back()
+    stopped = Stopped("SIGTERM")
+    stopped.signals = [("SIGTERM", each) for each in signals_s]
+    requeue_or_chain(job.run, job.environ, stopped, 0.0)
+    assert job.why == why
+    assert requeue.seen_before(job.run, requeue.Job.around(job.environ)).asked_s == max(
+        signals_s, default=0.0
+    )
 
 
 def test_job_submits_the_next_one_before_its_time_limit(job: PretendJob) -> None:

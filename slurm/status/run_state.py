@@ -66,7 +66,10 @@ def _state_of(folder: Folder, job: JobState | None, now: float) -> RunState:
     if folder.has_result:
         return RunState(state="finished", doing="finished")
     if folder.has_lock and is_training_here(folder.run):
-        return _running(folder, job, now)
+        if job is None or job.state == "running":
+            return _running(folder, job, now)
+        # Slurm may have given up this host, although its processes still train: the job waits again.
+        return _running(folder, None, now, _why(job) if job.state in LIVE else "")
     submission = folder.submission
     if submission is not None and submission.cluster == "slurm":
         if job is not None and job.state in LIVE:

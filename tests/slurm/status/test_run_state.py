@@ -350,6 +350,28 @@ def test_run_is_seen_as_running_through_a_read_only_lock(run: RunDir) -> None:
         assert state_of(run, UNKNOWN).state == "running"
 
 
+@pytest.mark.parametrize(
+    "job, reason",
+    [
+        (JobState(state="requeued", slurm_state="PENDING", reason="BeginTime", restarts=1), "BeginTime"),
+        (JobState(state="held", slurm_state="REQUEUE_HOLD", advice="scontrol release 101"), "scontrol"),
+        (JobState(state="failed", slurm_state="NODE_FAIL", reason="exit code 1:0", restarts=1), ""),
+        (UNKNOWN, ""),
+    ],
+    ids=["requeued", "held", "failed", "unknown"],
+)
+def test_processes_that_train_on_a_host_that_slurm_has_given_up_are_shown_as_training(
+    run: RunDir, job: JobState, reason: str
+) -> None:
+    started(run)
+    beats(run)
+    with FileLock(run.alive):
+        found = state_of(run, replace(job, raw_id="101"))
+    assert (found.state, found.doing, found.is_live) == ("running", "training", True)
+    assert found.reason.startswith(reason)
+    assert bool(found.reason) == bool(reason)
+
+
 # -- an end --------------------------------------------------------------------------------------
 
 

@@ -254,6 +254,14 @@ def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
     return parse.parse_uses(call(*command, timeout_s=timeout_s))
 
 
+def is_any_down(hosts: str, timeout_s: float = TIMEOUT_S) -> bool:
+    """Whether the controller counts one of these hosts (a host list) as lost."""
+    states = call(
+        "sinfo", "--all", "--noheader", f"--nodes={hosts}", "--Format=StateLong", timeout_s=timeout_s
+    )
+    return any(word.startswith("down") for word in states.split())
+
+
 def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:
     """Return every QOS. Raises SchedulerError if accounting is missing or does not answer."""
     what = f"format={account_limits.QOS_FORMAT}"

@@ -13,6 +13,8 @@ WARNING_SIGNAL = "USR2"
 WARNING = f"SIG{WARNING_SIGNAL}"
 
 PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "requested", "cancelled"
+#: Slurm has moved the job, because a host was lost.
+HOST_LOST = "host_lost"
 #: A command has saved and left without being asked to.
 SAVED = "saved"
 

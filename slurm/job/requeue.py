@@ -17,6 +17,7 @@ from typing import Any
 from slurm.client import programs
 from slurm.client.stop_reason import (
     CANCELLED,
+    HOST_LOST,
     PREEMPTED,
     REQUESTED,
     SAVED,
@@ -113,16 +114,20 @@ def _asked_s(signals: Sequence[Sequence[Any]]) -> float:
 
 
 def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
-    """Return why the job was stopped: preempted, time_limit, requested, saved or cancelled."""
+    """Return why the job was stopped: preempted, time_limit, requested, saved, cancelled or host_lost."""
     why = classify_stop(facts, seen, time.time())
-    if (
-        why == REQUESTED
-        and not seen.requested
-        and is_back(facts, job.restart)
-        and _was_preempted(facts, seen)
-    ):
-        return PREEMPTED
-    return why
+    if why != REQUESTED or seen.requested or not is_back(facts, job.restart):
+        return why
+    return HOST_LOST if _lost_a_host(job) else PREEMPTED if _was_preempted(facts, seen) else why
+
+
+def _lost_a_host(job: Job) -> bool:
+    """Whether a host of the job is down: then Slurm ends the job, so nothing else can be the reason."""
+    hosts = job.environ.get("SLURM_JOB_NODELIST", "")
+    try:
+        return bool(hosts) and programs.is_any_down(hosts, _REASON_TIMEOUT_S)
+    except SchedulerError:
+        return False
 
 
 def _was_preempted(facts: Mapping[str, str], seen: StopEvidence) -> bool:

@@ -9,7 +9,7 @@ import re
 from datetime import datetime, timedelta
 
 from slurm.client.queue import JobState
-from slurm.client.stop_reason import CANCELLED, PREEMPTED, REQUESTED, SAVED, TIME_LIMIT
+from slurm.client.stop_reason import CANCELLED, HOST_LOST, PREEMPTED, REQUESTED, SAVED, TIME_LIMIT
 from toolkit.run.phases import Phase
 from toolkit.system.output.few import few
 
@@ -67,6 +67,7 @@ _STOPS = {
     PREEMPTED: ("stopped: preempted", "preempted"),
     TIME_LIMIT: ("stopped: time limit", "stopped by its time limit"),
     REQUESTED: ("stopped: asked to", "stopped on request"),
+    HOST_LOST: ("stopped: host lost", "stopped, because a host was lost"),
     SAVED: ("stopped: by itself", "stopped by itself, with status 75"),
     CANCELLED: ("cancelled", "cancelled"),
 }

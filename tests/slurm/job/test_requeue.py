@@ -12,6 +12,7 @@ from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PARTITIONS, PretendJob, at
+from tests.slurm.support.stubs import Stubs
 from tests.slurm.support.user import User
 from toolkit.errors import SchedulerError, SlurmUnavailable
 
@@ -97,9 +98,27 @@ def test_requeue_by_a_person_is_no_preemption_in_a_partition_with_grace(
     stopped.signals = [("SIGTERM", each) for each in signals_s]
     requeue_or_chain(job.run, job.environ, stopped, 0.0)
     assert job.why == why
-    assert requeue.seen_before(job.run, requeue.Job.around(job.environ)).asked_s == max(
-        signals_s, default=0.0
-    )
+    seen = requeue.seen_before(job.run, requeue.Job.around(job.environ))
+    assert seen.asked_s == max(signals_s, default=0.0)
+
+
+@pytest.mark.parametrize("states, why", [("allocated\ndown*\n", "host_lost"), ("completing\n", "preempted")])
+def test_a_job_that_is_back_because_a_host_is_down_lost_that_host(
+    job: PretendJob, stubs: Stubs, states: str, why: str
+) -> None:
+    stubs.answers("sinfo", states)
+    job.environ["SLURM_JOB_NODELIST"] = "w[1-2]"
+    job.is_back()
+    stop(job)
+    assert (job.outcome, job.why, job.requeues) == ("requeue", why, [])
+    assert "--nodes=w[1-2]" in stubs.calls("sinfo")[0]
+
+
+def test_stop_of_a_job_that_is_not_back_does_not_ask_about_its_hosts(job: PretendJob, stubs: Stubs) -> None:
+    stubs.answers("sinfo", "down\n")
+    job.environ["SLURM_JOB_NODELIST"] = "w1"
+    stop(job)
+    assert (job.why, stubs.calls("sinfo")) == ("requested", [])
 
 
 def test_job_submits_the_next_one_before_its_time_limit(job: PretendJob) -> None:

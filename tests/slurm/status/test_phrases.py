@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm.client.queue import INTERRUPTED, STATES, JobState
-from slurm.client.stop_reason import CANCELLED, PREEMPTED, REQUESTED, TIME_LIMIT
+from slurm.client.stop_reason import CANCELLED, HOST_LOST, PREEMPTED, REQUESTED, TIME_LIMIT
 from slurm.status import phrases
 from toolkit.run.failure.classes import FAILURE_CLASSES, NO_PROGRESS
 
@@ -88,7 +88,7 @@ def test_every_class_of_failure_has_words_of_its_own(kind: str) -> None:
     assert phrases.failed(kind) in {f"failed: {told}" for told in phrases._FAILURES.values()}
 
 
-@pytest.mark.parametrize("why", [PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED])
+@pytest.mark.parametrize("why", [PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED, HOST_LOST])
 def test_every_reason_of_a_stop_has_words_of_its_own(why: str) -> None:
     assert phrases.stopped(why) == phrases._STOPS[why][0]
     told = phrases.stopped_by(why)

@@ -94,8 +94,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if name not in _LIBRARIES or str(error.name).partition(".")[0] != name:
             raise
-        # Another error would end hasattr(), help() and others that ask for each name.
-        raise AttributeError(f"stk.{name} needs {name}: pip install {name}") from error
+        raise ModuleNotFoundError(f"stk.{name} needs {name}: pip install {name}", name=name) from error
     value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
@@ -106,4 +105,8 @@ def __dir__() -> list[str]:
 
 
 def _is_installed(library: str) -> bool:
-    return sys.modules.get(library) is not None or importlib.util.find_spec(library) is not None
+    if sys.modules.get(library) is not None:
+        return True
+    spec = importlib.util.find_spec(library)
+    # A folder of this name in the working directory has no origin.
+    return spec is not None and spec.origin is not None

@@ -93,12 +93,19 @@ def items(overrides: Any) -> Iterable[tuple[str, Any]]:
 def value_text(key: str, value: Any) -> str:
     """Return a value as JSON, which is valid YAML. Raises UserError if JSON cannot hold it."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=plain)
-    except (TypeError, ValueError, RecursionError):
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except Exception:
+        # Arrays and tensors raise errors of many kinds.
         raise UserError(
             f"{key}: found {_shown(value)}, a {type(value).__name__}; expected a number, a text, True, "
             "False, None, or a list or dictionary of these"
         ) from None
+
+
+def listed(key: str, value: Any) -> Any:
+    """Return a range, array or tensor as a list; other values as they are. Raises UserError."""
+    is_list = isinstance(value, range) or hasattr(type(value), "tolist")
+    return json.loads(value_text(key, value)) if is_list else value
 
 
 def _shown(value: Any) -> str:
@@ -108,7 +115,7 @@ def _shown(value: Any) -> str:
         return "a number with more digits than Python writes"
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a number, range, array or tensor as numbers and lists of Python, and a path as a text.
 
     Raises TypeError for other values.

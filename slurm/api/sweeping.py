@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from slurm.api.asked import check_cluster, file_and_overrides, items, plain, value_text, warn
+from slurm.api.asked import check_cluster, file_and_overrides, items, listed, value_text, warn
 from slurm.api.handle import Run, handle
 from slurm.api.submitting import until_end
 from slurm.commands.experiments.submit import choose_for
@@ -69,7 +69,7 @@ def sweep(
     path, _ = file_and_overrides(what, (), {}, None)
     words = [_word(key, value) for key, value in items(values)]
     for option, given in (("seeds", seeds), ("zipped", zipped)):
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
             raise UserError(f"{option} is {given!r:.100}: expected a list")
     wanted = want(
         path,
@@ -118,8 +118,7 @@ def _word(key: str, value: Any) -> str:
         space = read_space(f"{key}={value}")
         if space is not None and type(space) is not Values:
             return f"{key}={value}"
-    if isinstance(value, range) or hasattr(type(value), "tolist"):
-        value = plain(value)
+    value = listed(key, value)
     if isinstance(value, list | tuple):
         if not value:
             raise UserError(f"{key}: found an empty list, expected the values of its runs")

@@ -89,7 +89,12 @@ def asked(
         "method": "random" if random else "optuna" if sampler else None,
         "sampler": sampler,
     }
-    given: dict[str, Any] = {name: value for name, value in changes.items() if value not in (None, ())}
+    given: dict[str, Any] = {
+        # An array of NumPy cannot be compared with ().
+        name: value
+        for name, value in changes.items()
+        if value is not None and not (isinstance(value, tuple) and not value)
+    }
     return replace(describe(config, overrides), **given)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,34 +158,18 @@ def _absent(first: Any, other: Any) -> Iterator[Any]:
 
 
 def moved(batch: Any, device: torch.device) -> Any:
-    """Return a batch with its tensors on a device, and with the classes of its dictionaries and lists."""
+    """Return a batch with its tensors on a device."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=True)
-    # A dictionary whose keys are attributes may give a value for any name.
-    if hasattr(type(batch) if isinstance(batch, Mapping) else batch, "to"):
+    if hasattr(batch, "to"):
         return batch.to(device)
     if isinstance(batch, Mapping):
-        return _as_class_of(batch, {name: moved(each, device) for name, each in batch.items()})
+        return {name: moved(each, device) for name, each in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(moved(each, device) for each in batch))
     if isinstance(batch, list | tuple):
-        return _as_class_of(batch, [moved(each, device) for each in batch])
+        return type(batch)(moved(each, device) for each in batch)
     return batch
-
-
-def _as_class_of(batch: Any, items: Any) -> Any:
-    """Return items as an object of the batch's class, with its attributes; unchanged if that fails."""
-    try:
-        if not isinstance(batch, MutableMapping | list):
-            return type(batch)(items)
-        new: Any = copy.copy(batch)
-        if getattr(batch, "__dict__", None) is batch:
-            object.__setattr__(new, "__dict__", new)
-        for name, each in items.items() if isinstance(batch, Mapping) else enumerate(items):
-            new[name] = each
-    except Exception:
-        return items
-    return new
 
 
 def digest_of(split: Split, note: Callable[[int], object] = lambda index: None) -> str:

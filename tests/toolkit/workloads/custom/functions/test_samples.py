@@ -6,10 +6,9 @@ import multiprocessing
 import os
 import random
 import sys
-from collections import UserDict, defaultdict, namedtuple
+from collections import UserDict, namedtuple
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,52 +85,6 @@ def test_nested_tensors_of_a_batch_are_moved() -> None:
     found = moved(batch, torch.device("meta"))
     assert found["a"][0].device.type == found["b"].x.device.type == "meta"
     assert (found["a"][1], found["b"].y, type(found["b"])) == ("text", 3, pair)
-
-
-class Named(dict[str, Any]):
-    """Its keys are attributes; any other attribute is None."""
-
-    __getattr__ = dict.get
-
-
-class Own(dict[str, Any]):
-    """Its keys are attributes, because it holds its attributes itself."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.__dict__ = self
-
-
-class Texts(list[Any]):
-    """A list with an attribute, which its constructor takes."""
-
-    def __init__(self, name: str, *values: Any) -> None:
-        super().__init__(values)
-        self.name = name
-
-
-class Uncopied(dict[str, Any]):
-    """A dictionary that cannot be copied."""
-
-    def __copy__(self) -> Uncopied:
-        raise NotImplementedError
-
-
-def test_dictionaries_and_lists_of_a_batch_keep_their_class() -> None:
-    batch: list[Any] = [Named(x=torch.ones(2)), Own(x=torch.ones(2)), defaultdict(int, x=torch.ones(2))]
-    found = moved([*batch, MappingProxyType(batch[0]), Texts("a", torch.ones(2))], torch.device("meta"))
-    assert [type(each) for each in found] == [Named, Own, defaultdict, MappingProxyType, Texts]
-    assert found[0].x is found[0]["x"]
-    assert found[1].x is found[1]["x"]
-    assert {each["x"].device.type for each in found[:4]} == {found[4][0].device.type} == {"meta"}
-    assert (found[2]["y"], found[4].name) == (0, "a")
-    assert batch[0].x.device.type == "cpu"
-
-
-def test_batch_whose_class_cannot_be_copied_is_a_plain_dictionary() -> None:
-    found = moved(Uncopied(x=torch.ones(2)), torch.device("meta"))
-    assert type(found) is dict
-    assert found["x"].device.type == "meta"
 
 
 def test_objects_with_a_to_method_are_moved_and_keep_their_class() -> None:

@@ -14,18 +14,18 @@ import numpy as np
 
 from toolkit.data.order.batches import epoch_plan
 from toolkit.data.order.sample_order import EpochPlan
-from toolkit.distributed.replica_check import compare_weights
 from toolkit.distributed.step_sync import StepSync, StepTotals
-from toolkit.errors import CheckpointError, RanksDiverged, UserError
+from toolkit.errors import CheckpointError, UserError
 from toolkit.reliability.stop import Stop, StoppedEarly
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.phases import Phase
 from toolkit.training.batch_workers import Ahead, BatchSource, Request
 from toolkit.training.context import TrainContext
 from toolkit.training.evaluation import score_split
+from toolkit.training.step.check_weights import check_weights, compare_ranks
 from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
-from toolkit.training.step.take_step import check_weights, request_of, take_step
+from toolkit.training.step.take_step import request_of, take_step
 
 log = logging.getLogger("toolkit")
 
@@ -162,7 +162,7 @@ def _log_metrics_if_due(context: TrainContext) -> None:
 
 
 def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> None:
-    """Compare the ranks' weights if that is due; if they differ, set doubtful checkpoints aside. Collective.
+    """Compare the ranks' weights if that is due. Collective.
 
     At a stop nothing is compared before the save: a large model may take more seconds than are left.
     """
@@ -171,19 +171,14 @@ def _compare_weights_if_due(context: TrainContext, outcome: Outcome | None) -> N
     if outcome is Outcome.YIELDED or checkpoints.compared is None:
         return
     if context.schedule.compares_at(step, is_last=is_last):
-        context.enter(Phase.COMMUNICATION)
-        try:
-            compare_weights(context.group, context.state.model, step)
-        except RanksDiverged:
-            checkpoints.set_uncompared_aside()
-            raise
+        compare_ranks(context)
         checkpoints.compared = step
 
 
 def _evaluate(context: TrainContext, stop: Stop) -> None:
     """Score the validation set and update the best step, or record that a stop interrupted it. Collective.
 
-    Raises TrainingDiverged if the loss is not finite because the weights are not.
+    Raises TrainingDiverged or RanksDiverged if the loss is not finite because weights are not.
     """
     progress, evaluation = context.state.progress, context.experiment.evaluation
     context.enter(Phase.EVALUATION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -107,16 +108,22 @@ def test_single_process_computes_no_checksum(tmp_path: Path) -> None:
         assert compare_rank(World.single(), tmp_path, (0,)) == ("", ())
 
 
-def train_rank(world: World, path: Path, flipped_after: int) -> str:
-    """Train; a bit of rank 1's weights flips after this step."""
+def make_nan(tensor: torch.Tensor) -> None:
+    tensor.data.fill_(torch.nan)
 
-    def step_and_flip(context: TrainContext, *arguments: Any) -> StepTotals:
+
+def train_rank(
+    world: World, path: Path, after: int, fault: Callable[[torch.Tensor], None], odd: int = 1
+) -> str:
+    """Train; a fault changes a weight of one rank after this step."""
+
+    def step_and_fail(context: TrainContext, *arguments: Any) -> StepTotals:
         totals = take_step(context, *arguments)
-        if world.rank == 1 and context.state.progress.step == flipped_after:
-            flip_a_bit(next(iter(context.state.model.parameters())))
+        if world.rank == odd and context.state.progress.step == after:
+            fault(next(iter(context.state.model.parameters())))
         return totals
 
-    with patch.object(loop, "take_step", step_and_flip), patch("toolkit.training.attempt.finalize._report"):
+    with patch.object(loop, "take_step", step_and_fail), patch("toolkit.training.attempt.finalize._report"):
         return worker.run_attempt(RunDir(path), world, StopFlag()).value
 
 
@@ -129,10 +136,35 @@ def test_diverged_ranks_stop_training_keep_only_compared_weights_and_blame_the_h
     """The last steps are compared too. Without any comparison before, the run starts again from scratch."""
     experiment = tiny(lab.folder, f"train.check_ranks_every={every}", "checkpoint.every_steps=1")
     run = lab.start(experiment)
-    ended = run_ranks(3, train_rank, run.path, flipped)
+    ended = run_ranks(3, train_rank, run.path, flipped, flip_a_bit)
     assert all(end.error.startswith("RanksDiverged") for end in ended)
     failure = read_json(run.failure)
     assert (failure["class"], failure["rank"], failure["step"]) == ("ranks_diverged", 1, found)
     assert failure["blamed"] == failure["host"]
     assert run.checkpoint_steps()[-1:] == left
     assert after_failure(run, experiment).action == "retry"
+
+
+@pytest.mark.parametrize(
+    "spoilt, odd, compared", first_quick([(8, 1, 4), (16, 1, 12), (16, 0, 12), (11, 1, 8), (11, 0, 8)])
+)
+def test_weights_of_one_rank_that_are_not_finite_blame_its_host(
+    lab: Lab, spoilt: int, odd: int, compared: int
+) -> None:
+    """Evaluations are after the steps 4, 8, …, 16. The loss of step 12 shows what step 11 has spoilt."""
+    experiment = tiny(lab.folder, "train.check_ranks_every=4", "checkpoint.every_steps=1")
+    run = lab.start(experiment)
+    ended = run_ranks(3, train_rank, run.path, spoilt, make_nan, odd)
+    assert [end.error.partition(":")[0] for end in ended] == ["RanksDiverged"] * 3
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["step"]) == ("ranks_diverged", odd, spoilt)
+    assert failure["blamed"] == failure["host"]
+    assert 0 < run.checkpoint_steps()[-1] <= compared
+
+
+@pytest.mark.parametrize("spoilt", first_quick([8, 16, 11]))
+def test_all_ranks_end_alike_if_one_is_spoilt_and_none_are_compared(lab: Lab, spoilt: int) -> None:
+    run = lab.start(tiny(lab.folder, "train.check_ranks_every=null"))
+    ended = run_ranks(3, train_rank, run.path, spoilt, make_nan)
+    (error,) = {end.error for end in ended}
+    assert error.startswith(f"TrainingDiverged: after step {spoilt} weights are not finite")

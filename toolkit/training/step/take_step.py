@@ -1,4 +1,4 @@
-"""take_step(): one step of training, update(), its last part, and check_weights()."""
+"""take_step(): one step of training, and update(), its last part."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from toolkit.task import Loss
 from toolkit.training.batch_workers import BatchSource, Request
 from toolkit.training.context import TrainContext
 from toolkit.training.schedule.learning_rate import lr_factor
+from toolkit.training.step.check_weights import check_weights
 
 #: Most numbers of a list that a message shows.
 _SHOWN = 8
@@ -31,7 +32,8 @@ def take_step(
 ) -> StepTotals:
     """One update: micro-batches of this rank, control vector, reduction, optimizer step. Collective.
 
-    Raises TrainingDiverged if the loss is not finite, or the previous update made weights that are not.
+    Raises TrainingDiverged if the loss is not finite, or the previous update made weights that are not;
+    RanksDiverged if only some ranks have such weights.
     """
     activity, first_row = context.activity, context.passes[0][0]
 
@@ -112,21 +114,6 @@ def _samples_of(
     """The samples of the passes that begin with the micro-batches `rows`, on any rank; None for no rows."""
     numbers = [number for row in rows for number in context.computed_with(row)]
     return context.without_quarantined(plan.micro_batches_of(position, numbers)) if numbers else None
-
-
-def check_weights(context: TrainContext) -> None:
-    """Raise TrainingDiverged if trained weights are not finite. Collective.
-
-    Checkpoints with such weights are set aside before, so that none is resumed.
-    """
-    trained = {name: each for name, each in context.state.model.named_parameters() if each.requires_grad}
-    if all(each.isfinite().all() for each in trained.values()):
-        return
-    context.checkpoints.set_spoilt_aside(trained)
-    raise TrainingDiverged(
-        f"after step {context.state.progress.step} weights are not finite: a gradient was not, as for the "
-        "square root of 0, or optimizer.lr is much too large"
-    )
 
 
 def _loss_error(context: TrainContext, totals: StepTotals, samples: np.ndarray | None) -> TrainingDiverged:

@@ -38,14 +38,12 @@ class Progress:
     def judge(self, value: float, loss: float, goal: str) -> None:
         """Update the best evaluation. If metrics are equal, the lower loss is better.
 
-        One whose loss is NaN is worse than any other: its scores may be NaN too.
+        Only then a finite loss is better than one that is infinite or NaN.
         """
         best, low = self.best_value, self.best_loss
-        has_loss, had_loss = not math.isnan(loss), low is None or not math.isnan(low)
         is_better = best is None or (value < best if goal == "min" else value > best)
-        if best is not None and has_loss != had_loss:
-            is_better = has_loss
-        is_tie = value == best and low is not None and loss < low
+        is_lower = low is not None and math.isfinite(loss) and (loss < low or not math.isfinite(low))
+        is_tie = value == best and is_lower
         if math.isfinite(value) and (is_better or is_tie):
             self.best_value, self.best_step, self.best_loss = value, self.step, loss
         self.since_best = 0 if math.isfinite(value) and is_better else self.since_best + 1

@@ -194,12 +194,12 @@ def test_of_equal_metrics_a_finite_loss_is_better_than_one_that_is_not(loss: flo
     assert judged((0.8, loss), (0.8, 0.5), (0.8, loss)).best_step == 2
 
 
-def test_an_evaluation_with_a_nan_loss_is_best_only_without_another_one() -> None:
-    """Scores from which the loss is NaN may be NaN themselves, and are counted as one class."""
-    assert judged((0.7, math.nan), (0.8, math.nan)).best_step == 2
-    assert judged((0.9, math.nan), (0.7, math.inf), (0.8, math.nan)).best_step == 2
-    assert judged((0.5, 0.9), (0.9, math.nan), (0.4, 0.9)).since_best == 2
-    assert judged((0.9, math.nan), (0.7, 0.5), (0.7, 0.4)).since_best == 1
+@pytest.mark.parametrize("loss", [math.inf, math.nan])
+def test_a_loss_that_is_not_finite_does_not_change_which_metric_is_best(loss: float) -> None:
+    progress = judged((0.5, 0.9), (0.9, loss), (0.7, 0.5))
+    assert (progress.best_step, progress.since_best) == (2, 1)
+    assert judged((0.9, loss), (0.7, 0.5), (0.7, 0.4)).since_best == 2
+    assert judged((0.8, loss), (0.8, 0.5)).since_best == 1
 
 
 def test_equal_metric_does_not_replace_a_best_of_unknown_loss() -> None:

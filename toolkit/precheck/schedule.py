@@ -1,4 +1,4 @@
-"""Schedules that do not fit the run: a warm-up, evaluations or saves that need more steps than it has."""
+"""Schedules that do not fit: one that needs more steps than the run has, a warm-up that is not linear."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from toolkit.workload import Violation
 
 
 def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
-    """Find schedules that are longer than the run. Without prepared data its steps are not known."""
+    """Find schedules that do not fit. Without prepared data its steps are not known."""
+    yield from _warmup_type(experiment)
     if (of_epoch := steps_per_epoch(experiment)) is not None:
         schedule = StepSchedule.of(experiment, of_epoch)
         yield from _reductions(experiment, schedule.total_steps / of_epoch)
@@ -32,6 +33,14 @@ def schedule_warnings(experiment: Experiment) -> Iterator[Violation]:
             yield from _evaluations(experiment.train, schedule)
     elif experiment.train.epochs is not None:
         yield from _reductions(experiment, experiment.train.epochs)
+
+
+def _warmup_type(experiment: Experiment) -> Iterator[Violation]:
+    scheduler = experiment.lr_scheduler
+    found = scheduler.arguments.get("warmup_type", "linear")
+    if scheduler.kind == "warmup_stable_decay" and found != "linear":
+        key = ("lr_scheduler", "arguments", "warmup_type")
+        yield Violation(key=key, problem=f"found {found}, which has no effect", hint="the warm-up is linear")
 
 
 def _reductions(experiment: Experiment, epochs: float) -> Iterator[Violation]:

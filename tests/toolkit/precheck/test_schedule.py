@@ -61,6 +61,13 @@ def test_a_learning_rate_that_is_never_reduced_is_reported_without_the_data(tmp_
     assert odd(tiny(tmp_path, "train.epochs=1", "lr_scheduler={kind: step, step_at: [0.5]}")) == []
 
 
+def test_a_warm_up_that_is_not_linear_is_reported_without_the_data(tmp_path: Path) -> None:
+    schedule = "lr_scheduler={{kind: warmup_stable_decay, arguments: {{num_decay_steps: 6{}}}}}"
+    assert odd(tiny(tmp_path, schedule.format(", warmup_type: linear"))) == []
+    found = odd(tiny(tmp_path, schedule.format(", warmup_type: cosine")))
+    assert found == ["lr_scheduler.arguments.warmup_type"]
+
+
 def test_configured_steps_are_checked_without_the_data(tmp_path: Path) -> None:
     steps = ("train.epochs=null", "train.steps=100")
     for key in ("lr_scheduler.warmup", "checkpoint.every_steps", "train.eval_steps"):

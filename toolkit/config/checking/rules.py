@@ -142,17 +142,6 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint=hint)
 
 
-@rule("lr_scheduler", holds_for_stored=False)
-def _warmup_type(experiment: Experiment) -> Iterator[Violation]:
-    """Earlier versions accepted it, so their runs may continue with it."""
-    scheduler = experiment.lr_scheduler
-    found = scheduler.arguments.get("warmup_type", "linear")
-    if scheduler.kind == "warmup_stable_decay" and found != "linear":
-        key = ("lr_scheduler", "arguments", "warmup_type")
-        problem = f"found {found}, which has no effect: the warm-up is linear here"
-        yield Violation(key=key, problem=problem, hint="leave it out")
-
-
 def _without_effect(
     name: str, section: Any, usual: Any, keys: Mapping[str, frozenset[str]]
 ) -> Iterator[Violation]:
@@ -219,7 +208,6 @@ _RULES = (
     _compiled,
     _optimizer,
     _schedule,
-    _warmup_type,
     _addresses,
 )
 

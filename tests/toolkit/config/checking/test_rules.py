@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.config.checking.validate import check
-
 
 def test_the_metric_is_one_of_the_task(good, broken):
     assert good(evaluation={"metric": "macro_f1:max"})
@@ -160,16 +158,6 @@ def test_only_arguments_of_the_schedule_are_accepted(good, broken):
     assert "num_decay_steps" in fault.problem
     (fault,) = broken(lr_scheduler={"kind": "linear", "arguments": {"power": 2.0}})
     assert fault.key == "lr_scheduler.arguments"
-
-
-def test_a_warm_up_that_is_not_linear_is_refused_in_new_experiments(good, broken, tree):
-    section = {"kind": "warmup_stable_decay", "arguments": {"num_decay_steps": 6, "warmup_type": "cosine"}}
-    (fault,) = broken(lr_scheduler=section)
-    assert fault.key == "lr_scheduler.arguments.warmup_type"
-    assert "no effect" in fault.problem
-    assert check({**tree, "lr_scheduler": section}, is_stored=True)
-    section["arguments"]["warmup_type"] = "linear"
-    assert good(lr_scheduler=section)
 
 
 def test_a_rule_is_skipped_if_one_of_its_keys_has_a_fault(broken):

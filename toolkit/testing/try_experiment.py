@@ -42,6 +42,8 @@ from toolkit.training.numerics.arithmetic import set_arithmetic
 from toolkit.training.output.progress_display import Display
 from toolkit.training.step.take_step import take_step
 
+#: Seconds after which training on a few samples ends, for each learning rate.
+_LEARNING_S = 20.0
 #: Number of steps that are timed after a first one, and seconds after which timing ends.
 _TIMED_STEPS, _TIMED_S = 4, 15.0
 #: Maximum number of parameters without a gradient that are named.
@@ -134,7 +136,7 @@ def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[
             return ""
 
         yield _made(name, of_task)
-    yield _made("overfits a batch", lambda: contract.learnt_by_heart(experiment, task))
+    yield _made("overfits a batch", lambda: contract.learnt_by_heart(experiment, task, seconds=_LEARNING_S))
 
 
 _SUMS: Sequence[tuple[str, contract.Check]] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,21 @@ def test_a_loss_that_cannot_reach_0_can_be_learnt_by_heart(tmp_path: Path) -> No
     contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, 0.5), Floor(0.5))
     with pytest.raises(AssertionError, match="fell from 3 to 2 only"):
         contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, 2.0), Floor(2.0))
+
+
+def test_a_tiny_learning_rate_of_the_experiment_is_no_fault_of_the_task(tmp_path: Path) -> None:
+    experiment = tiny(tmp_path, "optimizer.lr=1e-7")
+    contract.few_samples_can_be_learnt_by_heart(experiment, floored(experiment, 0.5), Floor(0.5))
+
+
+def test_a_slow_machine_is_no_fault_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock takes 15 s, so that 20 s are over after one step."""
+    experiment = tiny(tmp_path, "optimizer.lr=1e-7")
+    task = floored(experiment, 0.5)
+    monkeypatch.setattr("time.monotonic", count(step=15).__next__)
+    contract.few_samples_can_be_learnt_by_heart(experiment, task, Floor(0.5))
+    with pytest.raises(AssertionError, match="only, at learning rates from 1e-07 to"):
+        contract.learnt_by_heart(experiment, task, seconds=20)
 
 
 def test_a_loss_below_0_is_not_checked(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ _ROUNDING = 1e-6
 class Epoch:
     """One pass over the training set, counted from 1.
 
-    training    means of its lines, weighted by count, or by steps if a line has no count; of speeds, the
-                count divided by the time
+    training    means of its lines, weighted by count, or by steps if a line has no count; of speeds, means
+                weighted by time
     validation  the last score of each metric in it; empty without an evaluation
 
     NaN stands for a score that is not finite, and for the mean of values that are not all finite.
@@ -98,9 +98,10 @@ def _mean(lines: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, float]:
 
 
 def _mean_of(name: str, values: Sequence[tuple[float, float]]) -> float:
-    """Average (value, weight) pairs: a speed as the whole count by the whole time.
+    """Average (value, weight) pairs; a speed is weighted by time, which is the weight divided by the speed.
 
-    A speed of 0, to which a low one is rounded, says nothing about the time, and is left out.
+    This time is exact if both count the same, such as samples; otherwise it is an estimate. A speed of 0, to
+    which a low one is rounded, says nothing about the time, and is left out.
     """
     timed = [(value, weight) for value, weight in values if value]
     if name.endswith(_SPEED) and timed and all(0 < value < math.inf for value, _ in timed):

@@ -51,7 +51,7 @@ def test_lines_are_weighted_by_steps_if_any_has_no_sample_count() -> None:
     assert by_epoch(lines)[0].training["loss"] == 0.25
 
 
-def test_the_mean_of_a_speed_is_the_count_by_the_time() -> None:
+def test_the_mean_of_a_speed_is_weighted_by_time() -> None:
     """100 samples in 10 s, then 300 in 1 s. The second line has no tokens_per_s."""
     (epoch,) = by_epoch(
         [

@@ -12,7 +12,7 @@ from toolkit.config.library_arguments import SCHEDULES
 from toolkit.config.schema import LrScheduler
 from toolkit.errors import UserError
 
-#: Digits that count in a number of steps or reductions: 0.55 * 100 is 55.00000000000001.
+#: Digits that count in a number of steps: 0.55 * 100 is 55.00000000000001.
 _DIGITS = 6
 
 
@@ -35,13 +35,19 @@ def lr_factor(
     if config.kind == "step" and config.step_at is not None:
         return config.gamma ** sum(step >= round(share * total_steps, _DIGITS) for share in config.step_at)
     if config.kind == "step":
-        done = (step - warmup) / (config.step_epochs * steps_per_epoch)
-        return config.gamma ** int(round(done, _DIGITS))
+        return config.gamma ** _whole_periods(step - warmup, config.step_epochs * steps_per_epoch)
     if config.kind in SCHEDULES:
         return _transformers_factor(config.kind, json.dumps(config.arguments), warmup, total_steps, lr)(step)
     done = (step - warmup) / max(1, total_steps - warmup)
     shape = 1.0 - done if config.kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
     return config.final_factor + (1.0 - config.final_factor) * shape
+
+
+def _whole_periods(steps: int, period: float) -> int:
+    """How many periods, each a number of steps, have ended."""
+    nearest = round(steps / period)
+    ends_now = round(nearest * period - steps, _DIGITS) == 0
+    return nearest if ends_now else int(steps / period)
 
 
 @lru_cache(maxsize=8)

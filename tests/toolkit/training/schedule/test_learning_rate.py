@@ -72,6 +72,12 @@ def test_each_reduction_by_epochs_is_at_its_multiple() -> None:
         assert factors == [0.5 ** (step // percent) for step in range(1000)]
 
 
+def test_a_reduction_by_epochs_is_not_earlier_in_long_epochs() -> None:
+    config, long = LrScheduler(kind="step", gamma=0.5), 20_000_000
+    found = [lr_factor(config, step, 3 * long, long) for step in (long - 1, long, 2 * long - 1, 2 * long)]
+    assert found == [1.0, 0.5, 0.5, 0.25]
+
+
 schedules = st.builds(
     LrScheduler,
     kind=st.sampled_from(["constant", "linear", "cosine", "step"]),

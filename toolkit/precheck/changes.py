@@ -66,14 +66,15 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     if is_other_version and not new_code:
         # Its own version may give the same data another fingerprint.
         return []
+    or_other = ", or this version of slurm-toolkit reads them in another way" if is_other_version else ""
     if run.result.exists():
-        return [f"{run.run_id} has finished with other data: they have changed since (--fresh trains anew)"]
+        changed = f"they have changed since{or_other}"
+        return [f"{run.run_id} has finished with other data: {changed} (--fresh trains anew)"]
     resume = f"stk resume {run.run_id}"
     if is_other_version:
         raise DataError(
-            f"the data of {run.run_id} have changed since its step {steps[-1]}, or this version of "
-            f"slurm-toolkit reads them in another way. {resume} continues with the run's own version, and "
-            f"{resume} --new-code --force with this one"
+            f"the data of {run.run_id} have changed since its step {steps[-1]}{or_other}. {resume} continues "
+            f"with the run's own version, and {resume} --new-code --force with this one"
         )
     raise DataError(
         f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not continue: restore "

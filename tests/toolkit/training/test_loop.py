@@ -344,3 +344,6 @@ def test_changed_data_under_the_same_run_is_refused(lab: Lab, tmp_path: Path) ->
     assert data_warnings(run, experiment) == []
     with pytest.raises(DataError, match="--new-code --force"):
         data_warnings(run, experiment, new_code=True)
+    run.result.write_text("{}")
+    (found,) = data_warnings(run, experiment, new_code=True)
+    assert "this version of slurm-toolkit reads them in another way" in found

@@ -26,6 +26,7 @@ from toolkit.run.create_run import create_run
 from toolkit.workload import Metric
 from toolkit.workloads.custom.functions.samples import digest_of
 from toolkit.workloads.custom.functions.task import FunctionsTask
+from toolkit.workloads.custom.functions.user_code import lacks_predict, prediction_fault
 
 
 def test_parameters_are_keys_with_their_types_and_defaults(config: Path) -> None:
@@ -301,11 +302,33 @@ def test_import_that_may_succeed_is_not_named(config: Path, code: str) -> None:
     assert _warnings_with(config, code) == []
 
 
-@pytest.mark.parametrize("arguments", ["batch, model, k=1", "threshold=0.5, batch=None"])
-def test_predict_that_stk_predict_cannot_call_is_named_in_a_warning(config: Path, arguments: str) -> None:
-    (warning,) = _warnings_with(config, f"def predict({arguments}): ...")
-    assert "digits.py:1: found predict(" in warning
-    assert "expected predict(model, batch)" in warning
+@pytest.mark.parametrize(
+    "function, expected",
+    [
+        ("predict(batch, model, k=1)", "predict(model, batch)"),
+        ("predict(threshold=0.5, batch=None)", "predict(model, batch)"),
+        ("report(outputs, run)", "report(run, outputs)"),
+        ("lengths(root='x', split='train')", "lengths(split)"),
+    ],
+)
+def test_function_that_is_called_with_other_arguments_is_named_in_a_warning(
+    config: Path, function: str, expected: str
+) -> None:
+    (warning,) = _warnings_with(config, f"def {function}: ...")
+    assert f"digits.py:1: found {function.partition('(')[0]}(" in warning
+    assert f"expected {expected}" in warning
+
+
+def test_order_of_arguments_is_checked_for_new_experiments_only(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(to_yaml(load(config)))
+    code = config.with_name("digits.py")
+    code.write_text(
+        f"{code.read_text()}\n\ndef step(batch, model):\n    return {{'loss': 0, 'accuracy': 0}}\n"
+    )
+    (fault,) = faults(config)
+    assert "expected step(model, batch)" in fault
+    stored = load_resolved(tmp_path / "config.yaml")
+    assert prediction_fault(stored, tmp_path) == lacks_predict(code)
 
 
 @pytest.mark.parametrize("code", ["metrics = {'acuracy': 'max'}", "metrics = [Metric('acuracy', 'max')]"])

@@ -53,6 +53,8 @@ _GIVEN = {
 _NEEDED = ("model", "data", "step")
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
+#: Functions that the training does not need: they may be for other code of the user.
+_NOT_TRAINED = ("report", "predict")
 #: The name in `from module import *`, which may import any name.
 _ANYTHING = "*"
 
@@ -69,6 +71,7 @@ class Functions:
     lines        the line of each function
     others       other names that the file defines; contains `*` if it has a star import
     imports      the names that it always imports, such as `.layers.Block`, with the line
+    disorders    functions whose arguments are in another order, with which the training fails
     doubts       probable mistakes that do not stop the training
     """
 
@@ -82,6 +85,7 @@ class Functions:
     lines: Mapping[str, int]
     others: frozenset[str] = frozenset()
     imports: Mapping[str, int] = field(default_factory=dict)
+    disorders: tuple[Problem, ...] = ()
     doubts: tuple[Problem, ...] = ()
 
     def has(self, name: str) -> bool:
@@ -122,13 +126,15 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    problems, doubts = list(_missing(tree, functions, class_name)), list[Problem]()
+    problems = list(_missing(tree, functions, class_name))
+    disorders: list[Problem] = []
+    doubts: list[Problem] = []
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
         problems += _wrong_arguments(functions[name], _GIVEN[name])
-        # Training does not call `predict`: it may be for other code of the user.
-        found = doubts if name == "predict" else problems
+        found = doubts if name in _NOT_TRAINED else disorders
         found += _other_order(functions[name], _GIVEN[name], constants)
+        doubts += _late_split(functions[name], _GIVEN[name], constants)
         if name in _WITH_KEYS:
             parameters[name] = tuple(parameters_of(functions[name], len(_GIVEN[name]), constants))
     problems += _differing(parameters)
@@ -139,8 +145,10 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         declared = tuple(declared_metrics(tree, constants))
     except Unfit as unfit:
         problems += unfit.problems
+    if class_name is not None:
+        problems, disorders, doubts = ([*map(_with_self, each)] for each in (problems, disorders, doubts))
     if problems:
-        raise Unfit(problems if class_name is None else [_with_self(each) for each in problems])
+        raise Unfit(problems)
     return Functions(
         path=path,
         model=parameters["model"],
@@ -152,6 +160,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         lines={name: functions[name].lineno for name in _GIVEN if name in functions},
         others=frozenset(name for name, _ in _bound_otherwise(tree)),
         imports=imports,
+        disorders=tuple(disorders),
         doubts=tuple(doubts),
     )
 
@@ -263,11 +272,31 @@ def _other_order(
 ) -> Iterator[Problem]:
     """Find arguments in another order than they are given in. The function may have other names for them."""
     taken = function.args
-    names = [each.arg for each in (*taken.posonlyargs, *taken.args)]
-    is_swapped = any(each in given and each != right for each, right in zip(names, given, strict=False))
-    has_enough = len(names) >= len(given) or taken.vararg is not None
-    if has_enough and (is_swapped or _lacks_the_model(taken, given, constants)):
+    # An argument with a default may have the name of another one, as in `schedule(i, step=30)`.
+    needed = [*taken.posonlyargs, *taken.args][: -len(taken.defaults) or None]
+    pairs = zip(needed, given, strict=False)
+    is_swapped = any(each.arg in given and each.arg != right for each, right in pairs)
+    has_enough = len(taken.posonlyargs) + len(taken.args) >= len(given) or taken.vararg is not None
+    is_known = has_enough and not _is_decorated(function)
+    if is_known and (is_swapped or _lacks_the_model(taken, given, constants)):
         yield _expected(function, given)
+
+
+def _late_split(
+    function: ast.FunctionDef, given: Sequence[str], constants: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Find `data(root="x", split="train")`: the split is given as `root`. A number is a share of the data."""
+    if given != ("split",) or _is_decorated(function):
+        return
+    for each, default in with_defaults(function.args, 1):
+        is_share = default is not None and isinstance(value_of(default, constants), int | float)
+        if each.arg == "split" and not is_share:
+            yield _expected(function, given)
+
+
+def _is_decorated(function: ast.FunctionDef) -> bool:
+    """Whether a decorator may change the arguments of a function."""
+    return any(ast.unparse(each) not in ("staticmethod", "classmethod") for each in function.decorator_list)
 
 
 def _expected(function: ast.FunctionDef, given: Sequence[str]) -> Problem:
@@ -279,12 +308,13 @@ def _expected(function: ast.FunctionDef, given: Sequence[str]) -> Problem:
 
 
 def _lacks_the_model(taken: ast.arguments, given: Sequence[str], constants: Mapping[str, Any]) -> bool:
-    """Whether a setting, such as `lr=0.1`, is where the model is given. `net=None` may be the model."""
+    """Whether a setting, such as `lr=0.1`, is where the model is given. `net=""` may be the model."""
     places = [*taken.posonlyargs, *taken.args]
     if given[:1] != ("model",) or not places or places[0].arg == "model":
         return False
     _, default = next(with_defaults(taken, 0))
-    return default is not None and isinstance(value_of(default, constants), int | float | str)
+    value = UNKNOWN if default is None else value_of(default, constants)
+    return isinstance(value, int | float | str) and bool(value)
 
 
 def _differing(parameters: Mapping[str, Sequence[Parameter]]) -> Iterator[Problem]:

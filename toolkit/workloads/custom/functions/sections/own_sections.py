@@ -79,7 +79,7 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
 
 
 def doubtful_functions(experiment: Any) -> Iterator[Violation]:
-    """Find functions that the training does not call, and that fail when they are called."""
+    """Find functions that the training does not call as they are written, such as `predict(batch, model)`."""
     task = experiment.task
     functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
     for each in functions.doubts:
@@ -104,7 +104,7 @@ def _functions(task: Mapping[str, Any], folders: Sequence[Path]) -> Functions:
     try:
         path = locate(module, folders)
         functions = read_functions(path, class_name if isinstance(class_name, str) else None)
-        if faults := list(import_faults(module, path, functions.imports)):
+        if faults := [*functions.disorders, *import_faults(module, path, functions.imports)]:
             raise Unfit(faults)
     except Unfit as unfit:
         raise UnfitTask([*_faults(unfit, module, folders)]) from unfit

@@ -105,13 +105,12 @@ def test_positional_only_parameter_is_refused() -> None:
         "step(x, model)",
         "step(batch, /, model)",
         "schedule(total, step)",
-        "report(outputs, run)",
         "optimizer(lr: float = 0.1)",
         "optimizer(lr=LR, model=None)",
     ],
 )
-def test_arguments_in_another_order_than_they_are_given_are_refused(function: str) -> None:
-    (problem,) = problems("LR = 0.1\n", MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n")
+def test_arguments_in_another_order_than_they_are_given_are_found(function: str) -> None:
+    (problem,) = read("LR = 0.1\n", MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n").disorders
     assert f"found {function.partition('(')[0]}(" in problem.problem
     assert problem.line == 5
 
@@ -127,12 +126,32 @@ def test_arguments_in_another_order_than_they_are_given_are_refused(function: st
         "optimizer(net=None, lr=0.1)",
         "optimizer(net=DEFAULT_NET, lr=0.1)",
         "optimizer(*given, lr=0.1)",
+        "optimizer(net='', lr=0.1)",
         "schedule(now, total)",
+        "schedule(i, step=30)",
         "data(which='train', split=0.8)",
     ],
 )
 def test_arguments_may_have_other_names(function: str) -> None:
-    assert read(MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n")
+    found = read(MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n")
+    assert (found.disorders, found.doubts) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "decorator, is_known", [("swapped", False), ("nn.jit(2)", False), ("staticmethod", True)]
+)
+def test_order_of_decorated_functions_is_not_known(decorator: str, is_known: bool) -> None:
+    swapped = f"@{decorator}\ndef step(batch, model): return {{'loss': 0}}\n"
+    assert bool(read(MODEL, DATA, swapped).disorders) == is_known
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["data(root='x', split='train')", "data(root, *, split=None)", "lengths(root='x', split='train')"],
+)
+def test_split_at_a_later_place_than_it_is_given_is_doubted(function: str) -> None:
+    found = read(MODEL, DATA, STEP, f"def {function}: ...\n")
+    assert [each.line for each in found.doubts] == [4]
 
 
 def test_each_missing_function_is_named_with_an_example() -> None:

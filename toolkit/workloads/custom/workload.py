@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from toolkit.workload import LOSS, TaskSpec, Workload
+from toolkit.workload import LOSS, TaskSpec, Violation, Workload
 from toolkit.workloads.custom.command import config
 from toolkit.workloads.custom.command.kept_files import kept_files, shared_outputs
 from toolkit.workloads.custom.functions.project.kept_files import files_not_kept
 from toolkit.workloads.custom.functions.project.kept_files import kept_files as kept_files_of_functions
 from toolkit.workloads.custom.functions.project.missing_imports import missing_imports
+from toolkit.workloads.custom.functions.reading.problems import Unfit
 from toolkit.workloads.custom.functions.sections import classes
 from toolkit.workloads.custom.functions.sections.metrics import metrics_of, unknown_metrics
 from toolkit.workloads.custom.functions.sections.own_sections import (
@@ -23,7 +26,13 @@ from toolkit.workloads.custom.functions.user_code import prediction_fault
 
 _PACKAGE = "toolkit.workloads.custom"
 
-_FUNCTION_WARNINGS = (files_not_kept, missing_imports, unknown_metrics, doubtful_functions)
+
+def _function_warnings(experiment: Any) -> Iterator[Violation]:
+    """Find probable mistakes in the file of a task. Ends early if the file was broken since it was read."""
+    with suppress(Unfit, OSError):
+        for find in (files_not_kept, missing_imports, unknown_metrics, doubtful_functions):
+            yield from find(experiment)
+
 
 _FUNCTIONS = TaskSpec(
     kind=classes.KIND,
@@ -38,7 +47,7 @@ _FUNCTIONS = TaskSpec(
     predictor=f"{_PACKAGE}.functions.prediction.predictor:FunctionsPredictor",
     prediction_fault=prediction_fault,
     own_files=(),
-    file_warnings=lambda whole: chain.from_iterable(find(whole) for find in _FUNCTION_WARNINGS),
+    file_warnings=_function_warnings,
     from_text=from_text,
     own_sections=own_sections,
     kept_files=kept_files_of_functions,

@@ -286,6 +286,23 @@ def test_import_of_a_missing_module_is_named_in_a_warning(
     assert f"did you mean {hint}?" in warning
 
 
+def test_module_in_the_working_folder_only_is_named_in_a_warning(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside.py").touch()
+    monkeypatch.chdir(tmp_path)
+    (warning,) = _warnings_with(config, "import beside")
+    assert "digits.py:1 imports beside" in warning
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "def model(): ...\n", None])
+def test_file_that_is_broken_between_reading_and_checks_is_no_error(config: Path, text: str | None) -> None:
+    experiment = load(config)
+    code = config.with_name("digits.py")
+    code.unlink() if text is None else code.write_text(text)
+    assert [*task_kinds()[experiment.task.kind].file_warnings(experiment)] == []
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -293,11 +310,15 @@ def test_import_of_a_missing_module_is_named_in_a_warning(
         "from part.inner import thing",
         "try:\n    import torhc\nexcept ImportError:\n    torhc = None",
         "import sys\nsys.path.append('lib')\nimport torhc",
+        "import sys as system\nsystem.path.append('lib')\nimport torhc",
+        "from sys import path as folders\nfolders.append('lib')\nimport torhc",
+        "import with_path, torhc",
         "def later():\n    import torhc",
     ],
 )
 def test_import_that_may_succeed_is_not_named(config: Path, code: str) -> None:
     config.with_name("helper.py").touch()
+    config.with_name("with_path.py").write_text("import sys\nsys.path.append('lib')")
     config.with_name("part").mkdir()
     assert _warnings_with(config, code) == []
 

@@ -78,7 +78,7 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
     while waiting:
         file = waiting.pop()
         yield file
-        tree = _syntax_tree(file)
+        tree = syntax_tree(file)
         names = _imported(tree) - followed
         followed |= names
         for found in (*filter(_is_kept, _named_beside(root, tree)), *_files_of(names, root)):
@@ -97,7 +97,7 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
     with_copies = {*kept, *(folder for file in kept for folder in file.parents)}
     found: set[Path] = set()
     for file in kept:
-        tree = _syntax_tree(file)
+        tree = syntax_tree(file)
         for folder in (each for each in file.parents if each.is_relative_to(root)):
             found.update(_named_beside(folder, tree))
     return found - with_copies
@@ -105,7 +105,7 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
 
 def own_package(module: str, path: Path, root: Path) -> Path | None:
     """The folder of the package around a task's file, if files that the run keeps import from it."""
-    names = {name for file in project_files(module, path, root) for name in _imported(_syntax_tree(file))}
+    names = {name for file in project_files(module, path, root) for name in _imported(syntax_tree(file))}
     return package_around(path, sorted(names))
 
 
@@ -137,7 +137,7 @@ def _is_kept(path: Path) -> bool:
     return path.is_file() and (path.suffix in (".py", ".so") or path.stat().st_size <= _LARGEST_BYTES)
 
 
-def _syntax_tree(file: Path) -> ast.Module:
+def syntax_tree(file: Path) -> ast.Module:
     """The syntax tree of a file; empty if it is not Python, or cannot be read."""
     if file.suffix == ".py":
         with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):

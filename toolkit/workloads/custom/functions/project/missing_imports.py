@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 from toolkit.system.output.nearest import guess
 from toolkit.workload import Violation
+from toolkit.workloads.custom.functions.project.kept_files import project_files, syntax_tree
 from toolkit.workloads.custom.functions.project.places import OURS, locate, root_of
 from toolkit.workloads.custom.functions.reading.signatures import read_functions
 
+#: Modules that tell Python where to look, and their names that do.
+_SEARCHING = ("sys", "site")
 _SEARCHED = ("path", "meta_path", "modules", "addsitedir")
 
 
@@ -25,15 +27,18 @@ def missing_imports(experiment: Any) -> Iterator[Violation]:
     if getattr(resources, "setup", ()) or "PYTHONPATH" in getattr(resources, "environment", {}):
         return
     path = locate(task.module, [task.code_folder])
-    if _changes_the_search(path):
-        return
-    folders = [str(root_of(task.module, path)), str(Path.cwd()), *sys.path]
-    seen: set[str] = set()
+    root = root_of(task.module, path)
+    folders = [str(root), *sys.path]
+    missing: dict[str, int] = {}
     for name, line in read_functions(path, task.class_name).imports.items():
         package = name.partition(".")[0]
-        if package in seen or _is_here(package, folders):
-            continue
-        seen.add(package)
+        if package not in missing and not _is_here(package, folders):
+            missing[package] = line
+    # Seldom needed, and takes longer than the rest.
+    files = project_files(task.module, path, root) if missing else ()
+    if any(_changes_the_search(syntax_tree(each)) for each in files):
+        return
+    for package, line in missing.items():
         hint = guess(package, (each.name for each in iter_modules(folders)))
         problem = f"{path.name}:{line} imports {package}, and there is no such module here"
         yield Violation(
@@ -48,7 +53,13 @@ def _is_here(package: str, folders: list[str]) -> bool:
     return (PathFinder.find_spec(package, folders) or find_spec(package)) is not None
 
 
-def _changes_the_search(path: Path) -> bool:
+def _changes_the_search(tree: ast.Module) -> bool:
     """Whether a file may itself tell Python where to look, as with `sys.path.append`."""
-    nodes = (each for each in ast.walk(ast.parse(path.read_bytes())) if isinstance(each, ast.Attribute))
-    return any(ast.unparse(each.value) in ("sys", "site") and each.attr in _SEARCHED for each in nodes)
+    nodes = [*ast.walk(tree)]
+    imports = [each for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    modules = {each.asname or each.name for each in imports if each.name in _SEARCHING}
+    read = [each for each in nodes if isinstance(each, ast.Attribute) and each.attr in _SEARCHED]
+    from_them = [each for each in nodes if isinstance(each, ast.ImportFrom) and each.module in _SEARCHING]
+    return any(isinstance(each.value, ast.Name) and each.value.id in modules for each in read) or any(
+        each.name in _SEARCHED for node in from_them for each in node.names
+    )

@@ -401,8 +401,13 @@ def test_fault_of_a_command_is_in_the_command_line_and_in_no_file(refused: Refus
 def test_program_and_arguments_in_one_word_are_named_with_the_words(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["plan", "--", "python -m http.server"]) == 0
-    assert "run: [python, -m, http.server]" in capfd.readouterr().err
+    assert main(["plan", "--", "python -m http.server --bind 'a, b'"]) == 0
+    said = capfd.readouterr().err
+    assert "run: [python, -m, http.server, --bind, 'a, b'], or -- python -m http.server --bind 'a, b'" in said
+
+
+def test_script_that_the_setup_may_make_executable_is_accepted() -> None:
+    assert main(["plan", "resources.setup=[chmod +x program]", "--", "./program"]) == 0
 
 
 @pytest.mark.parametrize("words", ["./train.py", "bash ./program", "env ./program", "$HOME/program"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -140,6 +142,7 @@ RULES = (command_is_not_empty, params_are_values, words_have_no_secrets, inputs_
 def missing_script(experiment: Any) -> Iterator[Violation]:
     """Find a script to run that is missing, or that the system does not start as a program."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
+    has_setup = bool(getattr(experiment.resources, "setup", ()))
     for place, word in enumerate(words[:2]):
         if not _is_script(words, place) or "$" in word:
             continue
@@ -156,8 +159,8 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)
         elif place == 0 and (folder / word).is_dir():
             yield Violation(key=key, problem=f"{word} is a folder, expected a program")
-        # For any user: the job may belong to another one than this process.
-        elif place == 0 and not (folder / word).stat().st_mode & 0o111:
+        # For any user: the job may belong to another one than this process. Its setup may make it executable.
+        elif place == 0 and not ((folder / word).stat().st_mode & 0o111 or has_setup):
             hint = f"{program} {word}, or " if word.endswith(SCRIPTS) else ""
             yield Violation(key=key, problem=f"{word} is not executable", hint=f"{hint}chmod +x {word}")
 
@@ -173,8 +176,17 @@ def missing_program(experiment: Any) -> Iterator[Violation]:
 
 def _divided(word: str) -> str:
     """Return how a program with arguments is written; empty if this word is not one."""
-    words = word.split()
-    return f"run: [{', '.join(words)}]" if len(words) > 1 and shutil.which(words[0]) else ""
+    # Imported late: only needed for an error.
+    import yaml
+
+    try:
+        words = shlex.split(word)
+    except ValueError:
+        return ""
+    if len(words) < 2 or shutil.which(words[0]) is None:
+        return ""
+    listed = yaml.safe_dump(words, default_flow_style=True, allow_unicode=True, width=math.inf).strip()
+    return f"run: {listed}, or -- {shlex.join(words)}"
 
 
 def _is_script(words: Sequence[str], place: int) -> bool:

@@ -145,10 +145,11 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def experiment_file(name: str) -> Path:
-    """Return the path of an experiment file. Raises UserError if this is the name of a run."""
+    """Return the path of an experiment file. Raises UserError if this is the id or the folder of a run."""
     path = Path(name)
     run = RunDir(experiment_dir() / path.name)
-    if not path.is_file() and run.config.is_file():
+    is_named = name == path.name or path.resolve() == run.path
+    if is_named and not path.is_file() and run.config.is_file():
         how = f"`stk resume {run.run_id}` continues it"
         raise UserError(f"{name} is a run, expected an experiment file: {how}")
     return path

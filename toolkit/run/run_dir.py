@@ -315,10 +315,11 @@ def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[
             yield RunDir(experiment_dir / name)
 
 
-def find_run(name: str, parent: Path | None = None) -> RunDir:
+def find_run(name: str, parent: Path | None = None, *, hint: str = "") -> RunDir:
     """Find a run by its folder, a file in it, its id, or a unique prefix of the id.
 
     parent   the folder of runs; None: as `experiment_dir`
+    hint     what to give instead if no run has this name
 
     Raises RunNotFound, which lists the candidates.
     """
@@ -339,7 +340,8 @@ def find_run(name: str, parent: Path | None = None) -> RunDir:
         raise RunNotFound(f"{damaged.path} has logs, but no config.yaml any more: it is no longer a run")
     if given.suffix in (".yaml", ".yml") and given.is_file():
         raise RunNotFound(f"{name} is an experiment file, expected a run: `stk submit {name}` starts one")
-    raise RunNotFound(f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}")
+    found = f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}"
+    raise RunNotFound(f"{found} ({hint})" if hint else found)
 
 
 def _some(runs: Sequence[RunDir]) -> str:

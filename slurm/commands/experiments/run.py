@@ -33,9 +33,8 @@ from slurm.submission.submit import (
     take_back,
 )
 from toolkit.config import load
-from toolkit.config.composition.yaml_files import neighbour
 from toolkit.config.schema import Experiment
-from toolkit.errors import RunBusy, RunNotFound, SchedulerError, UserError
+from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import is_still, read_json
 from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
@@ -88,11 +87,7 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
         return load(path, arguments.overrides), parent
-    try:
-        found = find_run(arguments.config, parent)
-    except RunNotFound as error:
-        hint = neighbour(path)
-        raise RunNotFound(f"{error}" + (f" ({hint})" if hint else "")) from None
+    found = find_run(arguments.config, parent, hint="give an experiment file, a run, or -- and a command")
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)

@@ -194,7 +194,7 @@ def read_text(path: Path) -> str:
         raw = read_regular(path, MAX_BYTES)
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
-        raise Unreadable("there is no such file", hint=neighbour(path)) from None
+        raise Unreadable("there is no such file", hint=_neighbour(path)) from None
     except IsADirectoryError:
         raise Unreadable("this is a folder, expected a YAML file") from None
     except UnicodeDecodeError as error:
@@ -211,7 +211,7 @@ def dump(value: Any) -> str:
     return str(text)
 
 
-def neighbour(path: Path) -> str:
+def _neighbour(path: Path) -> str:
     """A hint: the YAML file with the nearest name in that folder, or how to give a command."""
     try:
         names = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in _SUFFIXES}

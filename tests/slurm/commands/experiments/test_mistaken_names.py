@@ -14,6 +14,8 @@ def test_run_in_place_of_an_experiment_file_is_named(user: User, command: str) -
     run.config.write_text("name: tiny\n")
     for name in (run.run_id, run.path):
         assert f"`stk resume {run.run_id}`" in user.refused(command, name)
+    for other in (f"elsewhere/{run.run_id}", f"configs/{run.run_id}.yaml"):
+        assert "stk resume" not in user.refused(command, other)
 
 
 def test_experiment_file_in_place_of_a_run_is_named(user: User) -> None:
@@ -22,4 +24,11 @@ def test_experiment_file_in_place_of_a_run_is_named(user: User) -> None:
 
 @pytest.mark.parametrize("words", [("python", "train.py"), ("my", "experiment.yaml")])
 def test_command_without_its_two_dashes_is_named(user: User, words: tuple[str, str]) -> None:
-    assert "-- python train.py" in user.refused("run", *words)
+    assert "-- and a command" in user.refused("run", *words)
+
+
+def test_name_of_two_runs_is_no_command(user: User) -> None:
+    for name in ("tiny-a", "tiny-b"):
+        (user.experiments / name).mkdir(parents=True)
+        (user.experiments / name / "config.yaml").write_text("name: tiny\n")
+    assert "command" not in user.refused("run", "tiny")

@@ -56,7 +56,7 @@ def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
     """The policy of stored resources; the default one if they are damaged."""
     whole: type = experiment_type()
     hint, faults = _hints(whole)["resources"], Faults(Origins(Origin("resources")))
-    checked = _Checker(faults, is_stored=True).value(hint, resources, ("resources",), Limits())
+    checked = _Checker(faults).value(hint, resources, ("resources",), Limits())
     if faults.unsure:
         return policy_in({})
     return checked if isinstance(checked, RunPolicy) else RunPolicy()
@@ -85,6 +85,8 @@ class _Checker:
         self._is_stored = is_stored
         #: The types of all sections, once they are known.
         self._sections: dict[str, Any] = {}
+        #: Keys with another spelling: they are given, so they are not missing.
+        self._meant: set[Key] = set()
 
     def experiment(self, tree: dict[str, Any]) -> Experiment:
         tasks = task_kinds()
@@ -192,10 +194,7 @@ class _Checker:
                 continue
             hint = self._place_of(name, known)
             self._faults.add((*key, name), "there is no such key", hint, unsure=False)
-            if not self._is_stored:
-                # The key that is meant is given, so it is not missing.
-                meant = {each for each in known.keys() - value if hint == f"did you mean {each}?"}
-                self._faults.unsure |= {(*key, each) for each in meant}
+            self._meant |= {(*key, each) for each in known if hint == f"did you mean {each}?"}
         hints = {**_hints(cls), **(kinds or {})}
         checked = {name: self._field(each, hints[name], value, (*key, name)) for name, each in known.items()}
         return cls(**checked)
@@ -231,6 +230,8 @@ class _Checker:
             return located(of.default, limits_of(of))
         if of.default_factory is not MISSING:
             return of.default_factory()
+        if key in self._meant:
+            self._faults.unsure.add(key)
         if key not in self._faults.unsure:
             expected = "a section (a mapping)" if hint is None else allowed(hint, limits_of(of))
             self._faults.add(key, f"is missing, expected {expected}")

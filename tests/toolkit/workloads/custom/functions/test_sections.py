@@ -366,6 +366,18 @@ def test_key_of_a_metric_that_step_does_not_return_is_named_in_a_warning(config:
     assert warning.key == ("task", key.partition(".")[0], "acuracy")
 
 
+@pytest.mark.parametrize(
+    "given", ["metrics=max", "metrics=[f1]", "metrics=1", "titles=nonsense", "units=share"]
+)
+@pytest.mark.parametrize("metric", ["loss", "accuracy:max"])
+def test_value_in_place_of_the_goals_titles_or_units_is_refused(
+    config: Path, given: str, metric: str
+) -> None:
+    task = ["task={kind: three_functions, module: digits.py}", f"task.{given}"]
+    (fault,) = faults(config, *task, f"evaluation.metric={metric}")
+    assert f"task.{given.partition('=')[0]}: " in fault
+
+
 def test_goals_of_metrics_that_are_known_at_run_time_only_are_not_named(config: Path) -> None:
     code = config.with_name("digits.py")
     code.write_text(code.read_text() + "\n\ndef step(model, batch):\n    return made(model, batch)\n")

@@ -31,7 +31,7 @@ def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
 
 def declared_metrics(
     functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     """Return the keys `metrics`, `titles` and `units` of the task section, each by metric."""
     declared = functions.declared
     titles = {each.name: each.title for each in declared if each.title}
@@ -51,17 +51,24 @@ def _metric_and_goal(tree: Mapping[str, Any]) -> tuple[str, str]:
     return name, goal
 
 
-def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared goals of metrics, by name."""
+def _goals(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> Any:
+    """Return the declared goals of metrics, by name; a written value that is no mapping as it is."""
     goals = _with_written({each.name: each.goal for each in functions.declared}, task, "metrics")
     name, goal = _metric_and_goal(tree)
+    if not isinstance(goals, dict):
+        return goals
     return {**({name: goal} if name != LOSS and goal in GOALS else {}), **goals}
 
 
-def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the file's declarations of its metrics, overridden by those of the experiment."""
+def _with_written(said: Mapping[str, Any], task: Mapping[str, Any], key: str) -> Any:
+    """Return the file's declarations of its metrics, overridden by those of the experiment.
+
+    A value that is no mapping is returned as it is: the checker refuses it.
+    """
     written = task.get(key)
-    return {**said, **(written if isinstance(written, dict) else {})}
+    if written is None:
+        return dict(said)
+    return {**said, **written} if isinstance(written, dict) else written
 
 
 def metric_faults(
@@ -75,7 +82,7 @@ def metric_faults(
         return
     if functions.metrics is not None and name not in functions.metrics:
         yield _not_returned(name, functions.metrics, functions, key)
-    elif not goal and name not in _goals(functions, task, tree):
+    elif not goal and isinstance(goals := _goals(functions, task, tree), dict) and name not in goals:
         problem = f"found {name}, but its goal is not declared"
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
 

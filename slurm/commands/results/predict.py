@@ -36,8 +36,13 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
         raise UserError(f"{arguments.output} is a folder, expected the name of a file")
     if output is not None and not os.access(os.path.dirname(output), os.W_OK):
         raise UserError(f"cannot write {arguments.output}: its folder does not exist, or is not writable")
-    # A device, such as a terminal, may be both.
-    if file is not None and output is not None and os.path.isfile(output) and os.path.samefile(file, output):
+    # Another link to the rows may be replaced: they keep their own name. A device may be both.
+    if (
+        file is not None
+        and output is not None
+        and os.path.isfile(output)
+        and _place(output) == os.path.realpath(file)
+    ):
         raise UserError(
             f"{arguments.output} is the file with the rows: predictions would replace its columns. "
             "Give another name"
@@ -54,3 +59,9 @@ def _request(arguments: Namespace, experiment: Experiment) -> Request:
         ),
         batch_size=arguments.batch_size,
     )
+
+
+def _place(output: str) -> str:
+    """Return the name that a file is renamed to: links to its folder are followed, one of its name is not."""
+    folder, name = os.path.split(output)
+    return os.path.join(os.path.realpath(folder), name)

@@ -116,15 +116,29 @@ def test_invalid_files_are_refused(user: User, finished: RunDir, arguments: list
     refused(user.stk("predict", finished.run_id, *arguments), word)
 
 
-@pytest.mark.parametrize("output", ["points.txt", "./points.txt", "link.txt"])
-def test_the_file_with_the_rows_is_not_replaced(user: User, finished: RunDir, output: str) -> None:
-    link = user.root / "link.txt"
-    link.unlink(missing_ok=True)
-    link.symlink_to("points.txt")
+@pytest.mark.parametrize("rows", ["points.txt", "link.txt"])
+@pytest.mark.parametrize("output", ["points.txt", "./points.txt", "here/points.txt"])
+def test_the_file_with_the_rows_is_not_replaced(user: User, finished: RunDir, rows: str, output: str) -> None:
+    for link, target in (("link.txt", "points.txt"), ("here", ".")):
+        (user.root / link).unlink(missing_ok=True)
+        (user.root / link).symlink_to(target)
     before = (user.root / "points.txt").read_bytes()
-    arguments = ("points.txt", "--input-format", "csv", "--output", output)
+    arguments = (rows, "--input-format", "csv", "--output", output)
     refused(user.stk("predict", finished.run_id, *arguments), f"{output} is the file with the rows")
     assert (user.root / "points.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("is_hard", [True, False])
+def test_another_link_to_the_rows_may_be_replaced(
+    user: User, finished: RunDir, monkeypatch: pytest.MonkeyPatch, is_hard: bool
+) -> None:
+    link = user.root / "linked.csv"
+    link.unlink(missing_ok=True)
+    (link.hardlink_to if is_hard else link.symlink_to)(user.root / "points.txt")
+    # In place of the program that predicts.
+    monkeypatch.setattr(os, "execve", lambda *_: sys.exit(0))
+    arguments = ("points.txt", "--input-format", "csv", "--output", link.name)
+    assert user.stk("predict", finished.run_id, *arguments).code == 0
 
 
 def test_a_run_that_has_not_finished_is_refused(user: User, finished: RunDir) -> None:

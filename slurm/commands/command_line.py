@@ -29,7 +29,7 @@ def with_file(words: Sequence[str]) -> list[str]:
         raise UserError(f"there is no command after --, as in: stk {name} -- python train.py --lr 1e-3")
     if _has_input():
         warn(["the command does not get this standard input: let it read a file"])
-    return [name, str(file_of_command(command)), *words[1:place]]
+    return [name, str(file_of_command(command, is_typed=True)), *words[1:place]]
 
 
 def _has_input() -> bool:
@@ -46,21 +46,24 @@ def _has_input() -> bool:
         return False
 
 
-def file_of_command(words: Sequence[str]) -> Path:
-    """Return the name of a virtual file of this process with a command's experiment. Raises UserError."""
+def file_of_command(words: Sequence[str], *, is_typed: bool = False) -> Path:
+    """Return the name of a virtual file of this process with a command's experiment. Raises UserError.
+
+    is_typed  whether the command is that of the command line, where its faults are shown
+    """
     from toolkit.registry import load_code, of_words
 
     if not (code := of_words()):
         raise UserError("no installed workload runs a command: install slurm-toolkit again")
-    return file_of(load_code(code)(words))
+    return file_of(load_code(code)(words), is_typed=is_typed)
 
 
-def file_of(tree: Mapping[str, Any]) -> Path:
+def file_of(tree: Mapping[str, Any], *, is_typed: bool = False) -> Path:
     """Return the name of a virtual file of this process that has an experiment as its text."""
     from toolkit.config.composition.yaml_files import dump, give_text
 
     text = dump(tree)
     # The hash gives another command another file name: a sweep has only one file.
     path = Path.cwd() / f"<{tree['name']} {hashlib.sha256(text.encode()).hexdigest()[:8]}>.yaml"
-    give_text(path, text)
+    give_text(path, text, is_typed=is_typed)
     return path

@@ -16,7 +16,7 @@ from toolkit.config.composition.yaml_files import (
     Document,
     Files,
     Unreadable,
-    is_given,
+    is_typed,
     mapped,
 )
 from toolkit.config.faults import Faults
@@ -60,8 +60,8 @@ def shown(path: Path) -> str:
 
 
 def origin_in(path: Path, line: int = 0) -> Origin:
-    """The origin of a line of a file; the command line if its text was given in place of the file."""
-    return COMMAND_LINE if is_given(path) else Origin(shown(path), line)
+    """The origin of a line of a file; the command line if its text was written there."""
+    return COMMAND_LINE if is_typed(path) else Origin(shown(path), line)
 
 
 def find_includes(value: Any, files: tuple[Path, ...]) -> Any:

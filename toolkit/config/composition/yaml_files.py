@@ -173,14 +173,23 @@ def last_comment(text: str) -> str:
 _GIVEN: dict[Path, str] = {}
 
 
-def give_text(path: Path, text: str) -> None:
-    """Let this process read a text under the name of a file that does not exist."""
+#: Those whose text the user wrote in the command line.
+_TYPED: set[Path] = set()
+
+
+def give_text(path: Path, text: str, *, is_typed: bool) -> None:
+    """Let this process read a text under the name of a file that does not exist.
+
+    is_typed  whether faults in it are shown in the command line
+    """
     _GIVEN[path] = text
+    if is_typed:
+        _TYPED.add(path)
 
 
-def is_given(path: Path) -> bool:
-    """Whether a text was given under this name."""
-    return path in _GIVEN
+def is_typed(path: Path) -> bool:
+    """Whether the text of this name was written in the command line."""
+    return path in _TYPED
 
 
 def read_text(path: Path) -> str:

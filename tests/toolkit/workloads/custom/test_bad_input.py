@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import stk
 from slurm.cli import main
 from tests.toolkit.workloads.custom.own_digits import POINTS
 from tests.toolkit.workloads.moved_run import ended
@@ -396,6 +397,13 @@ def test_fault_of_a_command_is_in_the_command_line_and_in_no_file(refused: Refus
     said = refused("submit", "--cluster", "local", "--", "train.py")
     assert "command line: task.run.0: " in said
     assert ".yaml" not in said
+
+
+def test_fault_of_a_command_in_python_is_not_in_the_command_line() -> None:
+    with pytest.raises(stk.UserError) as raised:
+        stk.submit(["train.py"], cluster="local")
+    assert "task.run.0: " in str(raised.value)
+    assert "command line" not in str(raised.value)
 
 
 def test_program_and_arguments_in_one_word_are_named_with_the_words(

@@ -85,7 +85,7 @@ class _Checker:
         self._is_stored = is_stored
         #: The types of all sections, once they are known.
         self._sections: dict[str, Any] = {}
-        #: Keys with another spelling: they are given, so they are not missing.
+        #: Keys that are given under a wrong name, so they are not missing.
         self._meant: set[Key] = set()
 
     def experiment(self, tree: dict[str, Any]) -> Experiment:

@@ -31,4 +31,6 @@ def test_name_of_two_runs_is_no_command(user: User) -> None:
     for name in ("tiny-a", "tiny-b"):
         (user.experiments / name).mkdir(parents=True)
         (user.experiments / name / "config.yaml").write_text("name: tiny\n")
-    assert "command" not in user.refused("run", "tiny")
+    said = user.refused("run", "tiny")
+    assert "tiny-a, tiny-b" in said
+    assert "(" not in said

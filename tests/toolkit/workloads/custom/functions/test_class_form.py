@@ -105,6 +105,12 @@ def test_methods_of_a_base_class_are_asked_for_in_the_class_itself() -> None:
     assert problems[data].startswith("def data(self, split)")
 
 
+def test_example_for_a_static_method_has_no_object() -> None:
+    with pytest.raises(Unfit) as raised:
+        _read(_FILE.replace("def step(model, batch)", "def step(model)"))
+    assert raised.value.problems[0].hint.startswith("def step(model, batch)")
+
+
 @pytest.mark.parametrize("method, times", [("", 1), ("    def prepare(self): pass\n", 2)])
 def test_a_process_makes_one_object_and_another_one_for_prepare(
     config: Path, method: str, times: int

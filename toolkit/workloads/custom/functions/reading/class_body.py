@@ -27,7 +27,7 @@ def class_body(tree: ast.Module, name: str) -> ast.Module:
     if problems:
         raise Unfit(problems)
     for node in methods:
-        if not _is_static(node):
+        if not is_static(node):
             # `self` has no default, so the defaults stay at the right parameters.
             del (node.args.posonlyargs or node.args.args)[:1]
     return ast.Module(body=found.body, type_ignores=[])
@@ -44,18 +44,19 @@ def _arguments(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 
 
 def _no_parameter(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    if not _is_static(node) and not _takes_object(node):
+    if not is_static(node) and not _takes_object(node):
         yield " has no parameter for the object", f"def {node.name}(self, …), or @staticmethod before it"
 
 
-def _is_static(node: ast.FunctionDef) -> bool:
+def is_static(node: ast.FunctionDef) -> bool:
+    """Whether a method is one without the object."""
     return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
 
 
 def _no_object(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
     """Find a first parameter that is not the object, judging by its name or its annotation."""
     places = [*node.args.posonlyargs, *node.args.args]
-    if not places or _is_static(node) or not _takes_object(node):
+    if not places or is_static(node) or not _takes_object(node):
         return
     first = places[0]
     if first.arg in _OTHERS or (first.annotation is not None and first.arg not in _OBJECT):

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.report.formats import NOT_SCORES
 from toolkit.workload import Metric
-from toolkit.workloads.custom.functions.reading.class_body import class_body
+from toolkit.workloads.custom.functions.reading.class_body import class_body, is_static
 from toolkit.workloads.custom.functions.reading.constants import UNKNOWN, constants_of, value_of
 from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
@@ -146,7 +146,9 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
     except Unfit as unfit:
         problems += unfit.problems
     if class_name is not None:
-        problems, disorders, doubts = ([*map(_with_self, each)] for each in (problems, disorders, doubts))
+        problems, disorders, doubts = (
+            [_with_self(each, functions) for each in found] for found in (problems, disorders, doubts)
+        )
     if problems:
         raise Unfit(problems)
     return Functions(
@@ -189,9 +191,12 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from (("." * each.level + module + name.name, each.lineno) for name in each.names)
 
 
-def _with_self(problem: Problem) -> Problem:
-    """Return a problem of a class: the example in its hint is a method."""
-    return replace(problem, hint=re.sub(r"^def \w+\(", r"\g<0>self, ", problem.hint))
+def _with_self(problem: Problem, functions: Mapping[str, ast.FunctionDef]) -> Problem:
+    """Return a problem of a class: the example in its hint is a method, unless this is a static one."""
+    example = re.match(r"def (\w+)\(", problem.hint)
+    if example is None or (example[1] in functions and is_static(functions[example[1]])):
+        return problem
+    return replace(problem, hint=f"{example[0]}self, {problem.hint.removeprefix(example[0])}")
 
 
 def _missing(

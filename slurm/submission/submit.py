@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from slurm.client import programs
 from slurm.client.topology import scrub
@@ -30,7 +31,7 @@ from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.new_settings import take_new_settings
-from toolkit.run.run_dir import RunDir, archive_run, new_place_in_old
+from toolkit.run.run_dir import RunDir, archive_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,28 +223,6 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
             raise
 
 
-def join_run(run: RunDir, experiment: Experiment) -> bool:
-    """Make or find the folder of a run that this command trains; return whether this call has made it.
-
-    It stays if the submission of another command is refused. Raises RunBusy, and what `fill_run` raises.
-    """
-    is_new = fill_run(run, experiment)
-    mark_used(run)
-    with exclusively(run):
-        if not run.code.exists():
-            # The previous holder of the lock may have removed the folder after a refusal.
-            is_new = fill_run(run, experiment) or is_new
-        mark_used(run)
-    return is_new
-
-
-def mark_used(run: RunDir) -> None:
-    """Keep a run's folder from being removed when the submission of another command is refused."""
-    # It may be gone already, or belong to another user, which the lock reports.
-    with suppress(OSError):
-        run.alive.touch()
-
-
 def take_back(run: RunDir, old: Path | None, afterwards: ExitStack) -> None:
     """Remove a run's new folder; bring back the one that `--fresh` has set aside, if there is one.
 
@@ -267,18 +246,21 @@ def begin_anew(experiment: Experiment, run: RunDir, locked: ExitStack) -> Path:
     with exclusively(run):
         resolve_if_possible(run)
         refuse_if_live(run)
-        # Complete before others can find it.
-        new = RunDir(new_place_in_old(run))
-        fill_run(new, experiment)
-        keep_fenced(new, run)
-        old = archive_run(run)
-        try:
-            new.path.rename(run.path)
-        except OSError:
-            shutil.rmtree(new.path, ignore_errors=True)
-            with suppress(OSError):
-                # Fails if another command has made a folder there.
-                old.rename(run.path)
-            raise RunBusy(f"another command has just begun with {run.run_id}: repeat the command") from None
+        # Complete before others can find it; removed if anything fails.
+        with TemporaryDirectory(prefix=".new.", dir=run.path.parent, ignore_cleanup_errors=True) as folder:
+            new = RunDir(Path(folder) / run.run_id)
+            fill_run(new, experiment)
+            keep_fenced(new, run)
+            old = archive_run(run)
+            try:
+                new.path.rename(run.path)
+            except BaseException as error:
+                with suppress(OSError):
+                    # Fails if another command has made a folder there.
+                    old.rename(run.path)
+                if not isinstance(error, OSError):
+                    raise
+                message = f"another command has just begun with {run.run_id}: repeat the command"
+                raise RunBusy(message) from None
     locked.enter_context(exclusively(run))
     return old

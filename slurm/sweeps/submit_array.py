@@ -58,7 +58,7 @@ def submit_array(
     """
     # Locked in a fixed order, so that two sweeps with the same runs do not deadlock.
     ordered = sorted(wanted, key=lambda one: one.run.run_id)
-    made: list[Candidate] = []
+    made: list[RunDir] = []
     with ExitStack() as stack:
         try:
             for one in ordered:
@@ -70,7 +70,7 @@ def submit_array(
                     is_new = True
                 if is_new:
                     # Only under its lock: until then another command may begin with the folder.
-                    made.append(one)
+                    made.append(one.run)
             plans = tuple(
                 JobPlan(experiment=one.experiment, run=one.run, number=len(submissions(one.run)))
                 for one in _with_current_states(wanted)
@@ -102,17 +102,11 @@ def submit_array(
         return _record(array, job_id)
 
 
-def _remove_new_folders(made: Sequence[Candidate]) -> None:
+def _remove_new_folders(made: Sequence[RunDir]) -> None:
     """Remove new folders of runs that were neither submitted nor started by another command."""
-    for one in made:
-        if one.run.submissions.exists() or one.run.intent.exists():
-            continue
-        if not one.run.alive.exists():
-            shutil.rmtree(one.run.path, ignore_errors=True)
-            continue
-        with suppress(UserError):
-            # Its own copy of the code: the shared one is removed.
-            fill_run(one.run, one.experiment)
+    for run in made:
+        if not run.submissions.exists() and not run.intent.exists() and not run.alive.exists():
+            shutil.rmtree(run.path, ignore_errors=True)
 
 
 def _with_current_states(wanted: Sequence[Candidate]) -> list[Candidate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from glob import escape
@@ -117,10 +118,7 @@ class RunDir(ReportFiles):
     lock = named(".submit.lock")
     """Locked during a submission; rank 0 of a live run locks `alive`."""
     alive = named(".alive.lock")
-    """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends.
-
-    A command that begins with the folder makes the file, so that another one does not remove the folder.
-    """
+    """Locked by rank 0 while it trains; the kernel releases the lock however rank 0 ends."""
     reserve = named(".reserve")
     """Room for the record of a failure when the disk is full (toolkit.run.disk_reserve)."""
 
@@ -271,18 +269,13 @@ class RunDir(ReportFiles):
 
 def archive_run(run: RunDir) -> Path:
     """Move a run's folder to `old/` beside it, so that the run can start again; return the new path."""
-    target = new_place_in_old(run)
-    run.path.rename(target)
-    # `stk clean --older-than` counts from now.
-    os.utime(target)
-    return target
-
-
-def new_place_in_old(run: RunDir) -> Path:
-    """Return a path in `old/` beside a run, which this call makes, for a folder of the run."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     target = run.path.parent / _OLD / f"{run.run_id}.{stamp}"
     make_like_parent(target.parent)
+    run.path.rename(target)
+    with suppress(OSError):
+        # `stk clean --older-than` counts from now. Fails for a link that leads nowhere from there.
+        os.utime(target)
     return target
 
 

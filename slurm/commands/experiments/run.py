@@ -24,14 +24,7 @@ from slurm.config.rank_count import told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
-from slurm.submission.submit import (
-    begin_anew,
-    join_run,
-    mark_used,
-    refuse_if_live,
-    resolve_if_possible,
-    take_back,
-)
+from slurm.submission.submit import begin_anew, refuse_if_live, resolve_if_possible, take_back
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SchedulerError, UserError
@@ -123,8 +116,6 @@ def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
     # Before the folder is made: a stop signal during that must not count as a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
     target = create_run(experiment, parent)
-    if world.is_main:
-        mark_used(target)
     code = exit_status(lambda: run_rank(target, world, stop), target.path)
     # In a job, the batch script needs the original status to see that the run has not finished.
     has_left = code == ExitCode.YIELDED and "SLURM_JOB_ID" not in os.environ
@@ -167,7 +158,7 @@ def _run_here(
         warn(_several_ranks(machines.layout.size, experiment))
     if len(machines.layout.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
-    is_new = join_run(target, experiment) or old is not None
+    is_new = fill_run(target, experiment) or old is not None
     made = target.path.stat()
     procs = machines.count
     resources = experiment.resources
@@ -192,6 +183,9 @@ def take_away(target: RunDir, made: os.stat_result, old: Path | None = None) -> 
     """
     from filelock import FileLock, Timeout  # slow to import
 
+    if not is_still(target.path, made):
+        # A lock would make the folder again.
+        return
     with (
         suppress(Timeout, RunBusy, OSError),
         ExitStack() as afterwards,
@@ -221,7 +215,7 @@ def _run_together(
     )
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
         # After the rendezvous: it may fail, and machine 0 may have set an earlier folder aside.
-        (join_run if machines.node == 0 else fill_run)(target, experiment)
+        create_run(experiment, target.path.parent)
         # Without a shared folder each machine has its own config, and all must have the same settings.
         take_new_settings(target, experiment)
         print(f"all machines joined; folder {target.path}", file=sys.stderr)
@@ -259,7 +253,6 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
         with ExitStack() as locked:
             return begin_anew(experiment, target, locked)
     if target.path.exists():
-        mark_used(target)
         with exclusively(target):
             resolve_if_possible(target)
         refuse_if_live(target)

@@ -17,7 +17,6 @@ from slurm.commands.experiments.submit import choose
 from slurm.commands.results.report import written
 from slurm.config.rank_count import local_processes
 from slurm.status.submissions import recover_lost
-from slurm.submission.submit import join_run
 from slurm.sweeps.actions import END_THERE, cancel, check_sweep, renew_code, start, to_resume
 from slurm.sweeps.candidates import Candidate, states
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -26,6 +25,7 @@ from toolkit.errors import RunBusy, UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.launch.machines.layout import Machines
+from toolkit.run.create_run import fill_run
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.sweeps.folder import Record, SweepDir, find_sweep, find_sweeps, read_record
 from toolkit.system.output.json_text import json_text
@@ -232,7 +232,7 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
     """Train a run and return the exit code. Raises RunBusy if another command submits it right now."""
     from toolkit.launch.launcher import launch
 
-    is_new = join_run(one.run, one.experiment)
+    is_new = fill_run(one.run, one.experiment)
     made = one.run.path.stat()
     environ = scrub()
     nodes = Nodes(Machines.alone(local_processes(one.experiment, environ)))

@@ -65,8 +65,8 @@ def test_folder_is_set_aside_only_once_the_new_one_is_complete(
         return fill_run(run, experiment)
 
     def set_aside(run: RunDir) -> Path:
-        (new,) = archived_runs(user.experiments)
-        assert new.code.is_dir()
+        (code,) = user.experiments.glob(f".*/{run.run_id}/code")
+        assert code.is_dir()
         return archive_run(run)
 
     monkeypatch.setattr(submit, "fill_run", fill)
@@ -75,6 +75,7 @@ def test_folder_is_set_aside_only_once_the_new_one_is_complete(
     assert user.job_ids == ["101"]
     (old,) = archived_runs(user.experiments)
     assert old.result.exists()
+    assert {each.name for each in user.experiments.iterdir()} == {finished.run_id, "old"}
 
 
 def test_fresh_start_leaves_a_folder_that_another_command_makes_meanwhile(

@@ -203,7 +203,7 @@ def test_fresh_start_that_cannot_be_made_puts_the_run_back(
     monkeypatch.setattr("slurm.submission.submit.fill_run", fail)
     assert user.stk("submit", user.config, "--fresh").code == 2
     assert (run.path / "kept").exists()
-    assert list((user.experiments / "old").iterdir()) == []
+    assert [*user.experiments.iterdir()] == [run.path]
 
 
 def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filelock import FileLock
 
-from slurm.submission.submit import mark_used
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask, finish, folder, sweep_of
@@ -117,24 +115,6 @@ def test_a_run_that_another_command_starts_meanwhile_is_left_to_it(
     assert not other.submissions.exists()
     assert len(user.runs) == (1 if code else 3)
     assert folder(user).record.exists() == (code == 0)
-
-
-def test_new_run_of_a_refused_sweep_that_another_command_uses_stays_with_its_own_code(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used = user.run("seed=2")
-    fake.submits("refuse", "sbatch: error: Invalid account")
-
-    def fill(run: RunDir, *given: Any, **named: Any) -> bool:
-        is_new = fill_run(run, *given, **named)
-        mark_used(used)
-        return is_new
-
-    monkeypatch.setattr("slurm.sweeps.submit_array.fill_run", fill)
-    assert user.stk("sweep", user.config, "seed=1,2,3").code == ExitCode.SCHEDULER
-    assert user.runs == [used.run_id]
-    assert not used.code.is_symlink()
-    assert (used.code / "toolkit").is_dir()
 
 
 def test_a_refused_change_leaves_the_sweep_as_it_was(user: User, fake: FakeSlurm) -> None:

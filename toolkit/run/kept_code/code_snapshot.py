@@ -50,10 +50,9 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         else:
             copy_or_nothing(temporary, experiment)
     try:
-        # Asked again: a sweep may have made the link since, and may remove the shared copy.
-        if run.code.is_symlink():
+        if is_link:
             # If another process was first, this is a folder now, and unlink fails.
-            run.code.unlink(missing_ok=True)
+            run.code.unlink()
         os.rename(temporary, run.code)
     except OSError:
         # Another process was first.

@@ -16,13 +16,11 @@ from slurm.status.submissions import record
 from slurm.submission import submit
 from tests.cluster.waiting import wait_until
 from tests.patience import PATIENCE_S
-from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
-from toolkit.config import Experiment
 from toolkit.errors import RunBusy
 from toolkit.exit_codes import ExitCode
 from toolkit.files import append_json_line, read_json_lines
-from toolkit.run.create_run import create_run, fill_run
+from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import RunDir, archive_run
 
 #: No run comes so far.
@@ -133,58 +131,6 @@ def test_refused_submission_leaves_the_folder_to_the_command_that_trains(
         assert "cannot be started twice" in user.refused("submit", user.config, "--cluster", "local", *fresh)
         assert user.run().alive.exists()
     assert user.run().code.exists()
-
-
-@pytest.mark.parametrize("where", ["run", "sweep"])
-def test_folder_that_a_command_trains_in_stays_when_a_submission_is_refused(
-    user: User, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    """The submission has made the folder, which the other command finds; its rank has no lock yet."""
-    joined: list[RunDir] = []
-
-    def train(run: RunDir, *_: object, **__: object) -> int:
-        joined.append(run)
-        return ExitCode.INTERRUPTED
-
-    def filled(run: RunDir, experiment: Experiment) -> bool:
-        is_new = fill_run(run, experiment)
-        if not joined:
-            joined.append(run)
-            words = [where, user.config, *(["--cluster", "local", "seed=0,1"] if where == "sweep" else [])]
-            assert user.stk(*words).code == ExitCode.INTERRUPTED
-        return is_new
-
-    monkeypatch.setattr("toolkit.launch.launcher.launch", train)
-    monkeypatch.setattr(submit, "fill_run", filled)
-    fake.submits("refuse", "sbatch: error: Invalid account")
-    assert user.stk("submit", user.config, "--cluster", "slurm").code == ExitCode.SCHEDULER
-    assert joined == [user.run(), user.run()]
-    assert user.run().code.exists()
-
-
-def test_command_that_waits_for_a_submission_keeps_the_folder(
-    user: User, run: RunDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def wait(run: RunDir) -> None:
-        assert run.alive.exists()
-        raise RunBusy("it is being submitted")
-
-    monkeypatch.setattr(command, "exclusively", wait)
-    assert "being submitted" in user.refused("run", user.config)
-
-
-def test_rank_of_another_launcher_keeps_the_folder(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    def train(run: RunDir, *_: object) -> int:
-        assert run.alive.exists()
-        return 0
-
-    rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    for name, value in {**rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("slurm.job.task.run_rank", train)
-    monkeypatch.setattr("slurm.job.stop_signals.JobStop.install", lambda stop: stop)
-    answer = user.stk("run", user.config)
-    assert (answer.code, answer.err) == (0, "")
 
 
 def test_fresh_start_with_an_error_puts_the_run_back_on_nfs_too(

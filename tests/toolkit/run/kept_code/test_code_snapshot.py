@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.support.tiny import tiny
-from toolkit.config import Experiment
 from toolkit.registry import installed, task_kinds
 from toolkit.run.create_run import create_run, fill_run, run_of
 from toolkit.run.kept_code import code_snapshot
@@ -68,20 +67,3 @@ def test_an_interrupted_copy_of_shared_code_leaves_only_the_link(
         create_run(experiment, run.path.parent)
     assert sorted(run.path.iterdir()) == before
     assert run.code.is_symlink()
-
-
-def test_a_link_that_a_sweep_makes_meanwhile_is_replaced_by_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = tiny(tmp_path)
-    run, shared = run_of(experiment, tmp_path / "runs"), create_run(experiment, tmp_path / "shared").code
-    copy = code_snapshot.copy_or_nothing
-
-    def copy_late(target: Path, experiment: Experiment) -> None:
-        copy(target, experiment)
-        fill_run(run, experiment, shared_code=shared)
-
-    monkeypatch.setattr(code_snapshot, "copy_or_nothing", copy_late)
-    create_run(experiment, run.path.parent)
-    assert run.code.is_dir()
-    assert not run.code.is_symlink()

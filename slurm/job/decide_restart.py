@@ -45,7 +45,7 @@ from slurm.job.requeue import (
 from slurm.job.save_budget import measured_lead_s
 from slurm.job.when_to_stop import margin_s
 from slurm.status.liveness import is_training_here
-from slurm.status.submissions import last_resources
+from slurm.status.submissions import last_resources, last_submission
 from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.checks.preflight import check_fits, read_facts
 from slurm.submission.submit_job import names_of_slurm, without_hosts
@@ -174,8 +174,9 @@ def _after_stop(step: Step, patience_s: float) -> str:
 
 def _was_continued(step: Step) -> bool:
     """Whether rank 0 continued the run, but could not record its end, as on a full disk."""
-    attempt = step.attempt
-    why = why_continued(step.run, step.job, (attempt.time_start if attempt else None) or 0.0)
+    attempt, submission = step.attempt, last_submission(step.run)
+    since = attempt.time_start if attempt else submission and submission.time
+    why = why_continued(step.run, step.job, since or 0.0)
     if why is not None and attempt is not None and attempt.why is None:
         explain_last(step.run, why)
     return why is not None

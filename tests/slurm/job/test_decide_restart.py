@@ -23,7 +23,7 @@ from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import User
 from toolkit.errors import SlurmUnavailable
-from toolkit.files import read_json
+from toolkit.files import append_json_line, read_json
 from toolkit.run.attempts.crash_record import record_crash
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.disk_reserve import keep_reserve
@@ -72,10 +72,16 @@ def test_crash_of_a_requeued_job_is_not_the_stop_of_its_earlier_start(job: Prete
     assert job.why == "killed"
 
 
-def test_crash_in_a_job_that_got_an_earlier_number_is_not_an_earlier_stop(job: PretendJob) -> None:
+@pytest.mark.parametrize("has_begun", [True, False], ids=["an attempt", "no attempt"])
+def test_crash_in_a_job_that_got_an_earlier_number_is_not_an_earlier_stop(
+    job: PretendJob, has_begun: bool
+) -> None:
     start_again(job.run, Job.around(job.environ), "preempted", False, patience_s=0.0)
-    job.starts(time_start=time.time() + 1)
-    assert "starting again" in job.after(137)
+    again = {"cluster": "slurm", "job_id": "101", "host": "", "name": "n", "time": time.time() + 1}
+    append_json_line(job.run.submissions, again)
+    if has_begun:
+        job.starts(time_start=time.time() + 2)
+    assert "handled" not in job.after(137)
 
 
 @pytest.mark.parametrize("code", [75, 143])

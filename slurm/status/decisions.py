@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.events import last_events
 from toolkit.run.run_dir import RunDir
 
@@ -16,14 +17,16 @@ def may_start_again(run: RunDir) -> bool:
     return bool(names) and names[-1] in _GOES_ON
 
 
-def why_not_continued(run: RunDir, job_id: str | None = None) -> str:
+def why_not_continued(run: RunDir, newest: AttemptRecord | None, job_id: str | None = None) -> str:
     """Return why the run was not started again, if an event has the reason; else an empty text.
 
+    newest  the newest attempt: an event before it is about an earlier start
     job_id  the newest job: an event of another one says nothing about it
     """
+    since = (newest.time_start if newest else None) or 0.0
     for event in reversed(last_events(run)):
         facts = event.facts
-        if event.name in (*_GOES_ON, "cancelled", "released"):
+        if event.name in (*_GOES_ON, "cancelled", "released") or event.time < since:
             break
         if job_id is not None and facts.get("job_id", job_id) != job_id:
             break

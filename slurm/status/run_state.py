@@ -181,7 +181,8 @@ def _ended(folder: Folder, job: JobState | None) -> RunState:
     if folder.failure and begun and not (cannot_ask and (folder.has_intent or may_start_again(folder.run))):
         return _of_failure(folder.failure)
     if job is not None and job.state == "failed":
-        why = why_not_continued(folder.run, folder.submission.job_id if folder.submission else None)
+        job_id = folder.submission.job_id if folder.submission else None
+        why = why_not_continued(folder.run, folder.last_attempt, job_id)
         reason = why or job.reason
         if job.slurm_state == "PREEMPTED":
             ended = "Slurm ended its job for another one, for good; stk resume continues the run"
@@ -220,7 +221,7 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
         gone += since(folder.run, end)
         return RunState(state="cancelled", doing="its result is gone", reason=gone)
     after = "" if end.last_step is None else f" after step {end.last_step}"
-    stopped = filter(None, [f"{phrases.stopped_by(why)}{after}", why_not_continued(folder.run)])
+    stopped = filter(None, [f"{phrases.stopped_by(why)}{after}", why_not_continued(folder.run, end)])
     reason = "; ".join([*stopped, f"stk resume continues it{since(folder.run, end)}"])
     return RunState(state="cancelled", doing=phrases.stopped(why), reason=reason)
 

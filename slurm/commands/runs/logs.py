@@ -12,6 +12,7 @@ from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, sources
 from toolkit.errors import RunNotFound, UserError
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.output.json_text import json_text
@@ -119,8 +120,8 @@ def _explain_no_log(target: RunDir) -> None:
     from slurm.status.decisions import why_not_continued
     from slurm.status.submissions import last_submission
 
-    submission = last_submission(target)
-    if why := why_not_continued(target, submission.job_id if submission else None):
+    submission, newest = last_submission(target), next(reversed(read_attempts(target)), None)
+    if why := why_not_continued(target, newest, submission.job_id if submission else None):
         print(clean(f"{target.run_id} was not started again: {why}"), flush=True)
 
 

@@ -431,6 +431,17 @@ def test_earlier_reason_does_not_explain_the_end_of_a_run_that_went_on(run: RunD
     assert state_of(run, JobState(state="failed", slurm_state="FAILED", reason="x")).reason == "x"
 
 
+def test_earlier_reason_does_not_explain_the_end_of_a_later_attempt(run: RunDir) -> None:
+    """Slurm or a person has requeued the job, which keeps its number."""
+    started(run)
+    note_event(run, "requeue_failed", job_id="101", reason="no controller answers")
+    started(run, 2, restart=1, time_start=time.time() + 1)
+    job = JobState(state="failed", slurm_state="TIMEOUT", reason="TimeLimit", raw_id="101")
+    assert state_of(run, job).reason == "TimeLimit"
+    ended(run, 2, why="SIGINT")
+    assert "no controller" not in state_of(run, UNKNOWN).reason
+
+
 @pytest.mark.parametrize(
     "job, words",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 
 import pytest
 
@@ -119,6 +120,14 @@ def test_run_without_a_log_shows_why_it_was_not_started_again(user: User, texts:
     assert "failure.json cannot be written" in user.stk("logs", "full-1").out
     record(run, cluster="slurm", job_id="102", name="n")
     assert "failure.json" not in user.stk("logs", "full-1").out
+
+
+def test_requeued_job_without_a_log_shows_no_reason_of_its_earlier_start(user: User) -> None:
+    logged = Logged(user.experiments)
+    record(logged.run, cluster="slurm", job_id="101", name="n")
+    note_event(logged.run, "requeue_failed", job_id="101", reason="no controller answers")
+    logged.start("101.1.0", "", job_id="101", restart=1, time_start=time.time() + 1)
+    assert user.stk("logs", "tiny-1").out == ""
 
 
 def test_failure_option_shows_only_the_failure_with_its_traceback(user: User, logged: Logged) -> None:

@@ -146,8 +146,8 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     job_id = submission.job_id
     if check_jobs({job_id: target})[job_id] == SUSPENDED:
         raise UserError(
-            f"job {job_id} is suspended, and answers no signal: wait until it runs again, or first "
-            f"scontrol resume {job_id}"
+            f"job {job_id} is suspended: wait until it runs again, or stk cancel {target.run_id} and "
+            f"stk resume {target.run_id}, which repeats the steps since its newest checkpoint"
         )
     if now.state == "running":
         # Written before the signal: it tells the run that this is not Slurm's warning of the time limit.

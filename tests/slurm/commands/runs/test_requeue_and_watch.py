@@ -36,7 +36,7 @@ def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
 def test_requeue_of_a_suspended_job_is_refused_before_it_is_recorded(job: PretendJob) -> None:
     """Slurm never answers a signal to such a job."""
     job.fake.change("101", state="SUSPENDED")
-    assert "scontrol resume 101" in job.user.refused("requeue", job.run.run_id)
+    assert f"stk cancel {job.run.run_id}" in job.user.refused("requeue", job.run.run_id)
     assert (job.fake.calls("scancel"), job.events("requeue_requested")) == ([], [])
 
 

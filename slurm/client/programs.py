@@ -238,9 +238,10 @@ def show_job(job_id: str, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
     return parse.parse_job(call("scontrol", "--all", "show", "job", _checked(job_id), timeout_s=timeout_s))
 
 
-def partitions() -> list[Partition]:
+def partitions(timeout_s: float = TIMEOUT_S) -> list[Partition]:
     """Return all partitions, including hidden ones."""
-    return parse.parse_partitions(call("scontrol", "--all", "--oneliner", "show", "partition"))
+    command = ("scontrol", "--all", "--oneliner", "show", "partition")
+    return parse.parse_partitions(call(*command, timeout_s=timeout_s))
 
 
 def hosts() -> list[HostGroup]:
@@ -311,8 +312,8 @@ def _outcome(process: subprocess.Popen[str], command: tuple[str, ...], timeout_s
     return output, str(_failure(command[:1], process.returncode, errors)) if process.returncode else ""
 
 
-def config() -> dict[str, str]:
-    return parse.parse_config(call("scontrol", "show", "config"))
+def config(timeout_s: float = TIMEOUT_S) -> dict[str, str]:
+    return parse.parse_config(call("scontrol", "show", "config", timeout_s=timeout_s))
 
 
 def qos_flags(name: str) -> frozenset[str] | None:

@@ -138,12 +138,12 @@ def _was_preempted(facts: Mapping[str, str], seen: StopEvidence) -> bool:
     """
     names = facts.get("Partition", "").split(",")
     try:
-        partitions = programs.patiently(programs.partitions, _REASON_TIMEOUT_S)
+        partitions = programs.patiently(lambda: programs.partitions(_REASON_TIMEOUT_S), _REASON_TIMEOUT_S)
         graces = [each.grace_s for each in partitions if each.name in names and each.can_be_preempted]
         if not graces or seen.asked_s >= min(graces) / 2:
             return bool(graces)
         # With QOS the grace is the QOS's, which not every cluster lets users read.
-        config = programs.patiently(programs.config, _REASON_TIMEOUT_S)
+        config = programs.patiently(lambda: programs.config(_REASON_TIMEOUT_S), _REASON_TIMEOUT_S)
     except SchedulerError:
         return False
     return config.get("PreemptType") != "preempt/partition_prio"

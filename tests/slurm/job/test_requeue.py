@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
+from slurm.client import programs
 from slurm.client.stop_reason import WARNING
 from slurm.job import requeue
 from slurm.job.requeue import requeue_or_chain
@@ -100,6 +102,25 @@ def test_requeue_by_a_person_is_no_preemption_in_a_partition_with_grace(
     assert job.why == why
     seen = requeue.seen_before(job.run, requeue.Job.around(job.environ))
     assert seen.asked_s == max(signals_s, default=0.0)
+
+
+def test_queries_that_only_refine_the_reason_of_a_stop_are_short(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that does not answer must not hold a job that may be killed."""
+    limits_s: dict[str, float] = {}
+    call = programs.call
+
+    def noted(*command: str, timeout_s: float = programs.TIMEOUT_S, **options: Any) -> str:
+        limits_s[" ".join(command)] = timeout_s
+        return call(*command, timeout_s=timeout_s, **options)
+
+    monkeypatch.setattr(programs, "call", noted)
+    job.environ["SLURM_JOB_NODELIST"] = "w1"
+    job.is_back()
+    stop(job)
+    refining = [each for command, each in limits_s.items() if "show job" not in command]
+    assert refining == 3 * [requeue._REASON_TIMEOUT_S]
 
 
 @pytest.mark.parametrize("states, why", [("allocated\ndown*\n", "host_lost"), ("completing\n", "preempted")])

@@ -34,7 +34,7 @@ class StopEvidence:
     restart     how often the job was requeued before this start
     signal_s    the lead of Slurm's warning before the time limit
     requested   whether `stk requeue` asked for this stop
-    asked_s     seconds from the first signal to the last one; 0 if unknown
+    asked_s     seconds from the first signal that asked for the stop to the last one; 0 if unknown
     """
 
     reason: str | None

@@ -99,17 +99,20 @@ def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
     # A user's program also gets the warning, and may exit before this process has a reason to stop.
     was_warned = any(name == WARNING for name, _ in stop.signals)
     has_left = [each.why for each in read_attempts(run)][-1:] == [SAVED]
+    reason = stop.reason_to_stop() or (WARNING if was_warned else SAVED if has_left else None)
     return StopEvidence(
-        reason=stop.reason_to_stop() or (WARNING if was_warned else SAVED if has_left else None),
+        reason=reason,
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=stop.watch is not None and stop.watch.is_requested,
-        asked_s=_asked_s(stop.signals),
+        asked_s=_asked_s(stop.signals, reason),
     )
 
 
-def _asked_s(signals: Sequence[Sequence[Any]]) -> float:
-    times = [time for _, time in signals]
+def _asked_s(signals: Sequence[Sequence[Any]], reason: str | None) -> float:
+    """Seconds from the first request to stop to the last; a warning is one if it is the reason."""
+    others = ("SIGCONT",) if reason == WARNING else ("SIGCONT", WARNING)
+    times = [time for name, time in signals if name not in others]
     return max(times) - min(times) if times else 0.0
 
 
@@ -235,7 +238,7 @@ def seen_before(run: RunDir, job: Job) -> StopEvidence:
         restart=job.restart,
         signal_s=signal_lead_s(last_resources(run)),
         requested=bool(last.get("requested")),
-        asked_s=_asked_s(last.get("signals") or ()),
+        asked_s=_asked_s(last.get("signals") or (), last.get("reason")),
     )
 
 

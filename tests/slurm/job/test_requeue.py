@@ -82,26 +82,39 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
 
 
 @pytest.mark.parametrize(
-    "kind, signals_s, why",
+    "kind, signals, asked_s, why",
     [
-        ("partition_prio", (0.0, 0.1), "requested"),
-        ("partition_prio", (0.0, 10.5), "preempted"),
-        ("partition_prio", (), "requested"),
+        ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 0.1)], 0.1, "requested"),
+        ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 10.5)], 10.5, "preempted"),
+        ("partition_prio", [], 0.0, "requested"),
+        # The job was suspended earlier, or warned of its time limit.
+        ("partition_prio", [("SIGCONT", 0.0), ("SIGCONT", 20.0), ("SIGTERM", 20.0)], 0.0, "requested"),
+        ("partition_prio", [(WARNING, 0.0), ("SIGTERM", 20.0)], 0.0, "requested"),
         # The partition's grace is not that of the QOS.
-        ("qos", (0.0, 0.1), "preempted"),
+        ("qos", [("SIGTERM", 0.0), ("SIGTERM", 0.1)], 0.1, "preempted"),
     ],
 )
 def test_requeue_by_a_person_is_no_preemption_in_a_partition_with_grace(
-    job: PretendJob, kind: str, signals_s: tuple[float, ...], why: str
+    job: PretendJob, kind: str, signals: list[tuple[str, float]], asked_s: float, why: str
 ) -> None:
     job.fake.answers("show config", f"PreemptType             = preempt/{kind}\n")
     job.is_back()
     stopped = Stopped("SIGTERM")
-    stopped.signals = [("SIGTERM", each) for each in signals_s]
+    stopped.signals = signals
     requeue_or_chain(job.run, job.environ, stopped, 0.0)
     assert job.why == why
     seen = requeue.seen_before(job.run, requeue.Job.around(job.environ))
-    assert seen.asked_s == max(signals_s, default=0.0)
+    assert seen.asked_s == asked_s
+
+
+def test_grace_can_begin_with_the_warning_of_the_job(job: PretendJob) -> None:
+    """With `preempt_send_user_signal`."""
+    job.fake.answers("show config", "PreemptType             = preempt/partition_prio\n")
+    job.is_back()
+    stopped = Stopped(WARNING)
+    stopped.signals = [(WARNING, 0.0), ("SIGTERM", 10.5)]
+    requeue_or_chain(job.run, job.environ, stopped, 0.0)
+    assert job.why == "preempted"
 
 
 def test_queries_that_only_refine_the_reason_of_a_stop_are_short(

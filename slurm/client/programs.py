@@ -256,11 +256,11 @@ def uses(timeout_s: float = TIMEOUT_S) -> list[HostUse]:
 
 
 def is_any_down(hosts: str, timeout_s: float = TIMEOUT_S) -> bool:
-    """Whether the controller counts one of these hosts (a host list) as lost."""
+    """Whether one of these hosts (a host list) is down or, as the * shows, does not respond."""
     states = call(
         "sinfo", "--all", "--noheader", f"--nodes={hosts}", "--Format=StateLong", timeout_s=timeout_s
     )
-    return any(word.startswith("down") for word in states.split())
+    return "*" in states or any(word.startswith("down") for word in states.split())
 
 
 def all_qos(timeout_s: float = TIMEOUT_S) -> list[Qos]:

@@ -136,7 +136,16 @@ def test_queries_that_only_refine_the_reason_of_a_stop_are_short(
     assert refining == 3 * [requeue._REASON_TIMEOUT_S]
 
 
-@pytest.mark.parametrize("states, why", [("allocated\ndown*\n", "host_lost"), ("completing\n", "preempted")])
+@pytest.mark.parametrize(
+    "states, why",
+    [
+        ("allocated\ndown*\n", "host_lost"),
+        # Its administrator was draining it.
+        ("allocated\ndrained*\n", "host_lost"),
+        ("completing\n", "preempted"),
+        ("drained\n", "preempted"),
+    ],
+)
 def test_a_job_that_is_back_because_a_host_is_down_lost_that_host(
     job: PretendJob, stubs: Stubs, states: str, why: str
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from toolkit.errors import UserError
 
 #: Slurm's own limit for one range.
 MAX_RANGE = 65536
 
+_VARIABLE = "SLURM_JOB_NODELIST"
 _SEPARATORS = ", \t\n"
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
@@ -24,6 +25,15 @@ def expand(text: str) -> list[str]:
     Raises UserError that names the position.
     """
     return [name for start, end in _entries(text) for name in _names(text, start, end)]
+
+
+def of_job(environ: Mapping[str, str]) -> str:
+    """Return the host list of a job, of a heterogeneous job that of all components; empty outside of one.
+
+    The batch script of such a job has the first component in SLURM_JOB_NODELIST.
+    """
+    lists = [environ[name] for name in sorted(environ) if name.startswith(f"{_VARIABLE}_HET_GROUP_")]
+    return ",".join(lists) or environ.get(_VARIABLE, "")
 
 
 def expand_counts(text: str) -> list[int]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from slurm.client import programs
+from slurm.client import hostlist, programs
 from slurm.client.stop_reason import (
     CANCELLED,
     HOST_LOST,
@@ -126,7 +126,7 @@ def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
 
 def _lost_a_host(job: Job) -> bool:
     """Whether a host of the job is down: then Slurm ends the job, so nothing else can be the reason."""
-    hosts = job.environ.get("SLURM_JOB_NODELIST", "")
+    hosts = hostlist.of_job(job.environ)
     try:
         return bool(hosts) and programs.is_any_down(hosts, _REASON_TIMEOUT_S)
     except SchedulerError:

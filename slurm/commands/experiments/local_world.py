@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping
 
-from slurm.client.hostlist import expand
+from slurm.client import hostlist
 from slurm.client.topology import scrub
 from slurm.config.rank_count import local_processes, ranks_of_a_host, refuse_more_than_gpus
 from slurm.config.resources import Resources
@@ -20,7 +20,6 @@ from toolkit.system import idle_gpus
 _BY_HAND = ("node_rank", "nnodes", "master_addr", "master_port", "gpus_per_node")
 #: Variables that show a grant of GPUs by Slurm, in a job or a step.
 _GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
-_HOSTS = "SLURM_JOB_NODELIST"
 
 
 def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
@@ -189,10 +188,8 @@ def granted_gpus(environ: Mapping[str, str]) -> int | None:
 
 def told_idle(environ: Mapping[str, str]) -> str:
     """Return a message if a job has several hosts and a run uses only this one; empty if it has one."""
-    # The components of a heterogeneous job, or the only host list.
-    lists = [environ[name] for name in sorted(environ) if name.startswith(f"{_HOSTS}_HET_GROUP_")]
     try:
-        hosts = [host for each in lists or [environ.get(_HOSTS, "")] for host in expand(each)]
+        hosts = hostlist.expand(hostlist.of_job(environ))
     except UserError:
         return ""
     if "SLURM_JOB_ID" not in environ or len(hosts) < 2:

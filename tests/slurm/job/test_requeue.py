@@ -157,6 +157,16 @@ def test_a_job_that_is_back_because_a_host_is_down_lost_that_host(
     assert "--nodes=w[1-2]" in stubs.calls("sinfo")[0]
 
 
+def test_any_component_of_an_uneven_job_can_lose_a_host(job: PretendJob, stubs: Stubs) -> None:
+    """Its batch script has the first component in SLURM_JOB_NODELIST."""
+    stubs.answers("sinfo", "down*\n")
+    first, others = "SLURM_JOB_NODELIST", "SLURM_JOB_NODELIST_HET_GROUP_"
+    job.environ |= {first: "w1", f"{others}0": "w1", f"{others}1": "w[2-3]"}
+    job.is_back()
+    stop(job)
+    assert "--nodes=w1,w[2-3]" in stubs.calls("sinfo")[0]
+
+
 def test_stop_of_a_job_that_is_not_back_does_not_ask_about_its_hosts(job: PretendJob, stubs: Stubs) -> None:
     stubs.answers("sinfo", "down\n")
     job.environ["SLURM_JOB_NODELIST"] = "w1"

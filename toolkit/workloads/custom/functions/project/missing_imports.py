@@ -16,7 +16,7 @@ from toolkit.workloads.custom.functions.project.kept_files import project_files,
 from toolkit.workloads.custom.functions.project.places import OURS, locate, root_of
 from toolkit.workloads.custom.functions.reading.signatures import read_functions
 
-#: Modules that tell Python where to look, and their names that do.
+#: Modules with which a file can change where Python looks for modules, and their attributes for this.
 _SEARCHING = ("sys", "site")
 _SEARCHED = ("path", "meta_path", "modules", "addsitedir")
 

@@ -53,8 +53,9 @@ _GIVEN = {
 _NEEDED = ("model", "data", "step")
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
-#: Functions that the training does not need: they may be for other code of the user.
-_NOT_TRAINED = ("report", "predict")
+#: Functions for which another order of arguments is only doubted. The training does not need `report` and
+#: `predict`, which may be for other code, and `schedule` may give its numbers any names.
+_DOUBTED = ("report", "predict", "schedule")
 #: The name in `from module import *`, which may import any name.
 _ANYTHING = "*"
 
@@ -132,7 +133,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
     parameters: dict[str, tuple[Parameter, ...]] = {}
     for name in (each for each in _GIVEN if each in functions):
         problems += _wrong_arguments(functions[name], _GIVEN[name])
-        found = doubts if name in _NOT_TRAINED else disorders
+        found = doubts if name in _DOUBTED else disorders
         found += _other_order(functions[name], _GIVEN[name], constants)
         doubts += _late_split(functions[name], _GIVEN[name], constants)
         if name in _WITH_KEYS:

@@ -111,7 +111,7 @@ class AnyModel(_Values, ModelSection):
         return values
 
 
-def made(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
+def section_class(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
     """Return a subclass of a section with fields: name, type and option of each.
 
     more  attributes of the class
@@ -128,12 +128,12 @@ def made(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:
     )
 
 
-def stored(base: type, values: Any, **more: Any) -> Any:
+def stored_section_class(base: type, values: Any, **more: Any) -> Any:
     """Return a section class that accepts the stored keys: they were checked before they were stored."""
     names = [name for name in values if name.isidentifier()] if isinstance(values, dict) else []
-    return made(base, ((name, Any, option()) for name in names if name != "kind"), **more)
+    return section_class(base, ((name, Any, option()) for name in names if name != "kind"), **more)
 
 
 def _restored(base: type, values: dict[str, Any]) -> Any:
     """Return a section from a pickle or a copy: the generated class is in no module."""
-    return stored(base, values)(**values)
+    return stored_section_class(base, values)(**values)

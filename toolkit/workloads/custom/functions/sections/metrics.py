@@ -29,9 +29,7 @@ def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     ]
 
 
-def declared_metrics(
-    functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]
-) -> dict[str, Any]:
+def metric_keys(functions: Functions, task: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys `metrics`, `titles` and `units` of the task section, each by metric."""
     declared = functions.declared
     titles = {each.name: each.title for each in declared if each.title}

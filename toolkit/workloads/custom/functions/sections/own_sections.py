@@ -25,10 +25,10 @@ from toolkit.workloads.custom.functions.sections.classes import (
     AnyData,
     AnyModel,
     NothingPrepared,
-    made,
-    stored,
+    section_class,
+    stored_section_class,
 )
-from toolkit.workloads.custom.functions.sections.metrics import declared_metrics, metric_faults
+from toolkit.workloads.custom.functions.sections.metrics import metric_faults, metric_keys
 from toolkit.workloads.custom.functions.sections.optimizer_schedule import (
     made_sections,
     optimizer_faults,
@@ -54,8 +54,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     module = tree["task"].get("module")
     model, data = _model_of(tree), tree.get("data") or {}
     if folders is None or not isinstance(module, str):
-        of_data = stored(AnyData, data, prepare=_prepare_of(Path(str(module))))
-        return _sections({"model": model, "data": data}, stored(AnyModel, model), of_data)
+        of_data = stored_section_class(AnyData, data, prepare=_prepare_of(Path(str(module))))
+        return _sections({"model": model, "data": data}, stored_section_class(AnyModel, model), of_data)
     folders = [*_own_folder(tree["task"]), *folders]
     functions = _functions(tree["task"], folders)
     violations = [
@@ -68,12 +68,14 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     task = {
         **tree["task"],
         **_place(module, functions.path, folders, tree["task"]),
-        **declared_metrics(functions, tree["task"], tree),
+        **metric_keys(functions, tree["task"], tree),
     }
     return _sections(
         {"task": task, "model": model, "data": data, **made_sections(functions, tree)},
-        made(AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None),
-        made(AnyData, map(_field, _keys_of_data(functions)), prepare=_prepare_of(functions.path)),
+        section_class(
+            AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None
+        ),
+        section_class(AnyData, map(_field, _keys_of_data(functions)), prepare=_prepare_of(functions.path)),
         violations,
     )
 

@@ -104,7 +104,6 @@ def test_positional_only_parameter_is_refused() -> None:
         "step(batch, net)",
         "step(x, model)",
         "step(batch, /, model)",
-        "schedule(total, step)",
         "optimizer(lr: float = 0.1)",
         "optimizer(lr=LR, model=None)",
     ],
@@ -113,6 +112,11 @@ def test_arguments_in_another_order_than_they_are_given_are_found(function: str)
     (problem,) = read("LR = 0.1\n", MODEL, DATA, STEP, f"def {function}: return {{'loss': 0}}\n").disorders
     assert f"found {function.partition('(')[0]}(" in problem.problem
     assert problem.line == 5
+
+
+def test_another_order_of_the_numbers_of_a_schedule_is_only_doubted() -> None:
+    found = read(MODEL, DATA, STEP, "def schedule(total, step): return 1.0\n")
+    assert (found.disorders, len(found.doubts)) == ((), 1)
 
 
 @pytest.mark.parametrize(

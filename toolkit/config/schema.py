@@ -180,7 +180,7 @@ class LrScheduler:
     certain steps; others: the schedules of transformers. A function `schedule` in the task's file sets
     own."""
     warmup: float = option(0.0, minimum=0, known_as="warmup_steps warmup_ratio num_warmup_steps")
-    """Linear warm-up: up to 1 a share of all steps, above 1 a number of steps."""
+    """Linear warm-up. A value up to 1 is a share of all steps, a greater one a number of steps."""
     final_factor: float = option(0.0, minimum=0, maximum=1)
     """Factor that linear and cosine reach after the last step."""
     step_epochs: float = option(1.0, above=0)

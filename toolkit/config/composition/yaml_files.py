@@ -173,14 +173,14 @@ def last_comment(text: str) -> str:
 _GIVEN: dict[Path, str] = {}
 
 
-#: Those whose text the user wrote in the command line.
+#: Files whose text the user wrote on the command line.
 _TYPED: set[Path] = set()
 
 
 def give_text(path: Path, text: str, *, is_typed: bool) -> None:
     """Let this process read a text under the name of a file that does not exist.
 
-    is_typed  whether faults in it are shown in the command line
+    is_typed  whether faults in it are located on the command line
     """
     _GIVEN[path] = text
     if is_typed:
@@ -188,7 +188,7 @@ def give_text(path: Path, text: str, *, is_typed: bool) -> None:
 
 
 def is_typed(path: Path) -> bool:
-    """Whether the text of this name was written in the command line."""
+    """Whether the text of this name was written on the command line."""
     return path in _TYPED
 
 
@@ -272,7 +272,7 @@ def _unreadable(error: yaml.MarkedYAMLError, text: str) -> Unreadable:
         begin = f"line {opened.line + 1}, column {opened.column + 1}"
         place += f"; the {what} that is open there begins in {begin}"
         # The end of the text says nothing about the place of the mistake.
-        line = opened.line if mark.line >= len(text.rstrip().splitlines()) else line
+        line = opened.line if mark.index >= len(text.rstrip()) else line
     hint = "quote values that hold ${...}, a colon or start with a special character, and indent with spaces"
     return Unreadable(f"not YAML: {problem} in {place}", line + 1, hint)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.data.sources.named_files import violation_of
-from toolkit.data.sources.source_files import TEST, SourceFile, file_state
+from toolkit.data.sources.source_files import TEST, SourceFile
 from toolkit.errors import DataError
 from toolkit.workload import Violation
 from toolkit.workloads.spelling.config.data import SpellingTexts
@@ -85,9 +85,9 @@ def _text_violations(data: SpellingTexts, name: str, split: str | None) -> Itera
 
 
 def _source(name: str, split: str | None) -> Source:
-    """Return a source without hashes, which are not needed, because nothing is prepared."""
+    """Return a source without hashes and states of files, because nothing is prepared."""
     path = Path(name).expanduser()
-    parts = [SourceFile(path=file, split=split, sha256="", state=file_state(file)) for file in files_of(path)]
+    parts = [SourceFile(path=file, split=split, sha256="", state=(-1, -1)) for file in files_of(path)]
     return Source(path=path, split=split, parts=tuple(parts))
 
 
@@ -110,7 +110,7 @@ def _check_source(data: SpellingTexts, source: Source, place: int) -> None:
 
 
 def _is_limited(data: SpellingTexts, source: Source, place: int) -> bool:
-    """Whether `dataset_limits` may leave lines out: no file has more lines than bytes."""
+    """Whether `dataset_limits` may leave lines out. No file has more lines than bytes."""
     limits = data.dataset_limits
     return limits is not None and limits[place] < source.files[0].stat().st_size
 
@@ -141,5 +141,5 @@ def _head(path: Path) -> _Head:
 
 
 def _is_small(name: str | None) -> bool:
-    """Whether a file exists that is read here."""
+    """Whether a file exists, and is small enough to be read here."""
     return name is not None and Path(name).is_file() and Path(name).stat().st_size <= _FEW_BYTES

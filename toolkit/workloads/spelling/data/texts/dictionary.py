@@ -13,7 +13,7 @@ from toolkit.workloads.spelling.data.texts.text_files import reading
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of
 
-#: Python does not convert texts of much more digits.
+#: Python does not convert texts with many more digits.
 _MOST_DIGITS = 4000
 
 

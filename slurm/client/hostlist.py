@@ -28,7 +28,7 @@ def expand(text: str) -> list[str]:
 
 
 def of_job(environ: Mapping[str, str]) -> str:
-    """Return the host list of a job, of a heterogeneous job that of all components; empty outside of one.
+    """Return the host list of this job, with all components of a heterogeneous job; empty outside of a job.
 
     The batch script of such a job has the first component in SLURM_JOB_NODELIST.
     """

@@ -13,7 +13,7 @@ WARNING_SIGNAL = "USR2"
 WARNING = f"SIG{WARNING_SIGNAL}"
 
 PREEMPTED, TIME_LIMIT, REQUESTED, CANCELLED = "preempted", "time_limit", "requested", "cancelled"
-#: Slurm has moved the job, because a host was lost.
+#: Slurm has requeued the job, because a host was lost.
 HOST_LOST = "host_lost"
 #: A command has saved and left without being asked to.
 SAVED = "saved"
@@ -34,14 +34,14 @@ class StopEvidence:
     restart     how often the job was requeued before this start
     signal_s    the lead of Slurm's warning before the time limit
     requested   whether `stk requeue` asked for this stop
-    asked_s     seconds from the first signal that asked for the stop to the last one; 0 if unknown
+    asked_s     seconds from the first signal that asked for the stop to the last one; None if unknown
     """
 
     reason: str | None
     restart: int = 0
     signal_s: int = 0
     requested: bool = False
-    asked_s: float = 0.0
+    asked_s: float | None = None
 
 
 def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str:

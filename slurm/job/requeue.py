@@ -109,11 +109,14 @@ def _seen(run: RunDir, stop: JobStop, job: Job) -> StopEvidence:
     )
 
 
-def _asked_s(signals: Sequence[Sequence[Any]], reason: str | None) -> float:
-    """Seconds from the first request to stop to the last; a warning is one if it is the reason."""
+def _asked_s(signals: Sequence[Sequence[Any]], reason: str | None) -> float | None:
+    """Seconds from the first request to stop to the last; a warning is one if it is the reason.
+
+    None without a request.
+    """
     others = ("SIGCONT",) if reason == WARNING else ("SIGCONT", WARNING)
     times = [time for name, time in signals if name not in others]
-    return max(times) - min(times) if times else 0.0
+    return max(times) - min(times) if times else None
 
 
 def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
@@ -125,7 +128,7 @@ def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
 
 
 def _lost_a_host(job: Job) -> bool:
-    """Whether a host of the job is down: then Slurm ends the job, so nothing else can be the reason."""
+    """Whether a host of the job is down or does not respond: then Slurm ends the job itself."""
     hosts = hostlist.of_job(job.environ)
     try:
         return bool(hosts) and programs.is_any_down(hosts, _REASON_TIMEOUT_S)
@@ -136,14 +139,14 @@ def _lost_a_host(job: Job) -> bool:
 def _was_preempted(facts: Mapping[str, str], seen: StopEvidence) -> bool:
     """Whether a job that is back was probably preempted, although Slurm does not show that any more.
 
-    Without a grace period it never does at this point (measured, 22.05). With one, the processes get a signal
-    at its begin and another at its end; if a person requeues the job, they get one.
+    Without a grace period Slurm never shows it at this point (measured, 22.05). With one, the processes get a
+    signal at its start and another at its end. If a person requeues the job, they get one signal.
     """
     names = facts.get("Partition", "").split(",")
     try:
         partitions = programs.patiently(lambda: programs.partitions(_REASON_TIMEOUT_S), _REASON_TIMEOUT_S)
         graces = [each.grace_s for each in partitions if each.name in names and each.can_be_preempted]
-        if not graces or seen.asked_s >= min(graces) / 2:
+        if not graces or seen.asked_s is None or seen.asked_s >= min(graces) / 2:
             return bool(graces)
         # With QOS the grace is the QOS's, which not every cluster lets users read.
         config = programs.patiently(lambda: programs.config(_REASON_TIMEOUT_S), _REASON_TIMEOUT_S)

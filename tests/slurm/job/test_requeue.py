@@ -86,7 +86,8 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
     [
         ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 0.1)], 0.1, "requested"),
         ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 10.5)], 10.5, "preempted"),
-        ("partition_prio", [], 0.0, "requested"),
+        # Unknown, as if the processes were killed before they could record anything.
+        ("partition_prio", [], None, "preempted"),
         # The job was suspended earlier, or warned of its time limit.
         ("partition_prio", [("SIGCONT", 0.0), ("SIGCONT", 20.0), ("SIGTERM", 20.0)], 0.0, "requested"),
         ("partition_prio", [(WARNING, 0.0), ("SIGTERM", 20.0)], 0.0, "requested"),
@@ -95,7 +96,7 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
     ],
 )
 def test_requeue_by_a_person_is_no_preemption_in_a_partition_with_grace(
-    job: PretendJob, kind: str, signals: list[tuple[str, float]], asked_s: float, why: str
+    job: PretendJob, kind: str, signals: list[tuple[str, float]], asked_s: float | None, why: str
 ) -> None:
     job.fake.answers("show config", f"PreemptType             = preempt/{kind}\n")
     job.is_back()

@@ -112,7 +112,7 @@ def _shown(value: Any) -> str:
     try:
         return f"{value!r:.100}"
     except ValueError:
-        return "a number with more digits than Python writes"
+        return "a whole number that is too large to be written"
 
 
 def _plain(value: Any) -> Any:

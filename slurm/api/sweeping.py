@@ -42,8 +42,9 @@ def sweep(
 
     what          an experiment file, or a command as a list of words. Call `stk.submit` for each call of a
                   function
-    values        keys with their values: a list, range or array, one run each; a range as a text, such as
-                  "loguniform(1e-5, 1e-2)"; or one value for all runs. None: the file's section `sweep`
+    values        keys with their values: a list, `range` or array, one run for each element; a search
+                  range as a text, such as "loguniform(1e-5, 1e-2)"; or one value for all runs. None: the
+                  file's section `sweep`
     name          of the sweep; None: that in the file, or the experiment's
     random        number of runs with random values
     seeds         repeat each run with each of these seeds
@@ -101,7 +102,8 @@ def sweep(
             until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
     else:
         to_start, live = wanted.to_start, wanted.live
-        handed = start(wanted.folder, wanted.record, to_start, live, max_parallel=max_parallel)
+        most = _number(max_parallel)
+        handed = start(wanted.folder, wanted.record, to_start, live, max_parallel=most)
         warn([f"{one.run.run_id} is not submitted yet: {handed.why.splitlines()[0]}" for one in handed.later])
     return [handle(one.run) for one in wanted.known]
 

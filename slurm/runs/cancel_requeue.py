@@ -81,12 +81,12 @@ def _refuse_script(target: RunDir, submission: Submission | None, now: RunStatus
 def _cancel_job(target: RunDir, job_id: str) -> str:
     state = check_jobs({job_id: target})[job_id]
     programs.cancel(job_id)
+    end = f"; {unsaved(target)}" if state == SUSPENDED else ""
     try:
         following = cancel_following(target, job_id)
     except (RunBusy, SchedulerError):
-        return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again"
-    done = f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled"
-    return f"{done}; {unsaved(target)}" if state == SUSPENDED else done
+        return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again{end}"
+    return (f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled") + end
 
 
 def unsaved(target: RunDir) -> str:

@@ -8,6 +8,8 @@ from toolkit.run.run_dir import RunDir
 
 #: Events: the run goes on.
 _GOES_ON = ("requeue", "chained", "started_in_place")
+#: Events: the run was not started again.
+_STOPPED = ("not_requeued", "requeue_failed")
 
 
 def may_start_again(run: RunDir) -> bool:
@@ -28,6 +30,8 @@ def why_not_continued(run: RunDir, newest: AttemptRecord | None, job_id: str | N
         facts = event.facts
         if event.name in (*_GOES_ON, "cancelled", "released") or event.time < since:
             break
+        if event.name not in _STOPPED:
+            continue
         if job_id is not None and facts.get("job_id", job_id) != job_id:
             break
         # After a failure only `why` is recorded.

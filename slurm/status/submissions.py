@@ -252,7 +252,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
     from filelock import FileLock, Timeout  # slow to import, and only needed to submit
 
     lock = FileLock(path)
-    moved = RunBusy(f"another process has just set {what} aside or removed it: repeat the command")
+    moved = RunBusy(f"another command has just set {what} aside or removed it: repeat the command")
     try:
         folder = path.parent.stat() if path.parent.exists() else None
         lock.acquire(timeout=_LOCK_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -32,6 +33,9 @@ from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import take_new_code
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, archive_run
+
+#: Errors of a rename onto a folder that is not empty.
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,21 +250,30 @@ def begin_anew(experiment: Experiment, run: RunDir, locked: ExitStack) -> Path:
     with exclusively(run):
         resolve_if_possible(run)
         refuse_if_live(run)
-        # Complete before others can find it; removed if anything fails.
-        with TemporaryDirectory(prefix=".new.", dir=run.path.parent, ignore_cleanup_errors=True) as folder:
-            new = RunDir(Path(folder) / run.run_id)
-            fill_run(new, experiment)
-            keep_fenced(new, run)
-            old = archive_run(run)
-            try:
-                new.path.rename(run.path)
-            except BaseException as error:
-                with suppress(OSError):
-                    # Fails if another command has made a folder there.
-                    old.rename(run.path)
-                if not isinstance(error, OSError):
-                    raise
+        try:
+            old = _exchange(experiment, run)
+        except OSError as error:
+            raise cannot_write(run, error) from error
+    locked.enter_context(exclusively(run))
+    return old
+
+
+def _exchange(experiment: Experiment, run: RunDir) -> Path:
+    """Put a new folder in the place of a run's; return where the old one is."""
+    # Complete before others can find it; removed if anything fails.
+    with TemporaryDirectory(prefix=".new.", dir=run.path.parent, ignore_cleanup_errors=True) as folder:
+        new = RunDir(Path(folder) / run.run_id)
+        fill_run(new, experiment)
+        keep_fenced(new, run)
+        old = archive_run(run)
+        try:
+            new.path.rename(run.path)
+        except BaseException as error:
+            with suppress(OSError):
+                # Fails if another command has made a folder there.
+                old.rename(run.path)
+            if isinstance(error, OSError) and error.errno in _TAKEN:
                 message = f"another command has just begun with {run.run_id}: repeat the command"
                 raise RunBusy(message) from None
-    locked.enter_context(exclusively(run))
+            raise
     return old

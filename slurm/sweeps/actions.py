@@ -107,10 +107,11 @@ def _held(folder: SweepDir) -> AbstractContextManager[None]:
 
 
 def _write_down(folder: SweepDir, record: Record, runs: Sequence[Candidate]) -> None:
+    """Write the record of a sweep that is locked. Raises RunBusy if another command has added runs."""
     now = read_record(folder)
     if now and not {each.run_id for each in now.everyone} <= {each.run_id for each in record.everyone}:
         # They would be dropped.
-        added = f"another process has just added runs to the sweep {folder.name}"
+        added = f"another command has just added runs to the sweep {folder.name}"
         raise RunBusy(f"{added}: repeat the command")
     write_record(folder, record)
     keep_for_later(folder, [one for one in runs if one.now is None])

@@ -19,7 +19,8 @@ class Progress:
     step               updates done
     sums               sums for the next logged line of training metrics: loss, count, and the task's own
     best_value         best validation metric so far
-    best_loss          validation loss at the same step, which breaks ties; None in old checkpoints
+    best_loss          validation loss at the same step, which breaks ties; may be infinite or NaN; None in
+                       old checkpoints
     best_step          step of the best value
     since_best         evaluations since best_value was first reached
     awaits_evaluation  whether a stop interrupted the evaluation after this step
@@ -36,10 +37,7 @@ class Progress:
     chain: str = ""
 
     def judge(self, value: float, loss: float, goal: str) -> None:
-        """Update the best evaluation. If metrics are equal, the lower loss is better.
-
-        Only then a finite loss is better than one that is infinite or NaN.
-        """
+        """Update the best evaluation. Of equal metrics, that with the lower or only finite loss is better."""
         best, low = self.best_value, self.best_loss
         is_better = best is None or (value < best if goal == "min" else value > best)
         is_lower = low is not None and math.isfinite(loss) and (loss < low or not math.isfinite(low))

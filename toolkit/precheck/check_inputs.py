@@ -45,7 +45,7 @@ def input_violations(
 ) -> Iterator[Violation]:
     """Find the violations that `check_inputs` turns into an error.
 
-    reads_data   false if the data of another run are the same, and were checked
+    reads_data   false if the same data were checked for another run
     """
     if not is_trained:
         yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)

@@ -205,11 +205,7 @@ def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
         print(f"{number} of {count}: {one.run.run_id}, folder {one.run.path}", file=sys.stderr)
         if _is_left_out(one):
             continue
-        try:
-            code = _train_one(one, quiet=arguments.json)
-        except RunBusy as busy:
-            print(f"left out: {busy}", file=sys.stderr)
-            continue
+        code = _train_one(one, quiet=arguments.json)
         # Another command may have started it since.
         if code == ExitCode.WRONG_INPUT and _is_left_out(one):
             continue
@@ -229,7 +225,7 @@ def _is_left_out(one: Candidate) -> bool:
 
 
 def _train_one(one: Candidate, *, quiet: bool) -> int:
-    """Train a run and return the exit code. Raises RunBusy if another command submits it right now."""
+    """Train a run and return the exit code."""
     from toolkit.launch.launcher import launch
 
     is_new = fill_run(one.run, one.experiment)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from slurm.runs.logs.attempts import chosen, failure_of, logged_attempts
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
-from slurm.runs.logs.sources import Rank, sources
+from slurm.runs.logs.sources import Rank, Source, sources
 from toolkit.errors import RunNotFound, UserError
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.format import format_failure
@@ -105,13 +106,20 @@ def _show(target: RunDir, arguments: Namespace) -> None:
         # The attempt ended before it had a log; its failure has been shown.
         print(error, file=sys.stderr)
         return
-    if failure is None and not any(source.path.stat().st_size for source in found):
+    if failure is None and not any(map(_has_text, found)):
         _explain_no_log(target)
     show = by_time if arguments.merge else each
     _print(show(found, arguments.lines))
     if arguments.rank is None and rank not in (0, "all"):
         hint = f"(rank {rank} failed first; --rank 0 shows rank 0, --rank all shows all)"
         print(hint, file=sys.stderr)
+
+
+def _has_text(source: Source) -> bool:
+    with suppress(OSError):
+        # It may have been removed meanwhile.
+        return source.path.stat().st_size > 0
+    return False
 
 
 def _explain_no_log(target: RunDir) -> None:

@@ -34,10 +34,10 @@ def check_before_queue(
 ) -> list[str]:
     """Return a line for each warning. Raise DataError with errors and warnings if the run would fail.
 
-    origins   where the experiment's keys were written
-    cluster   slurm or local; with local, requested GPUs are not checked
-    coming    runs that will have finished when this one begins, by folder
-    reads_data   false if the data of another run are the same, and were checked
+    origins     where the experiment's keys were written
+    cluster     slurm or local; with local, requested GPUs are not checked
+    coming      runs that will have finished when this one begins, by folder
+    reads_data  false if the same data were checked for another run
     """
     found = list(input_violations(experiment, coming=coming, reads_data=reads_data))
     if cluster == "slurm":

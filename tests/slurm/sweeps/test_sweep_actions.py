@@ -319,13 +319,11 @@ def test_a_local_sweep_leaves_out_runs_that_another_one_has_trained_meanwhile(
     assert trained == [user.run("seed=1"), user.run("seed=3")]
 
 
-@pytest.mark.parametrize("state", ["finished", "being submitted", "refused"])
+@pytest.mark.parametrize("state", ["finished", "refused"])
 def test_a_local_sweep_leaves_out_a_run_that_another_command_starts_in_between(
     user: User, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     def train(one: Candidate, *, quiet: bool) -> int:
-        if state == "being submitted":
-            raise RunBusy("it is being submitted")
         run = create_run(one.experiment, user.experiments)
         if state == "finished":
             finish({"run_dir": str(run.path)}, 0.9)

@@ -64,7 +64,7 @@ def input_format(file: str | None, delimiter: str | None = None) -> str:
 
 
 def output_format(output: str | None, read_as: str, *, given: str | None = None, varied: bool = False) -> str:
-    """Return the format of predictions: by the ending of the file's name, else as the rows are read.
+    """Return the format of predictions: `given`, else that of the file's name, else that of the rows.
 
     given    the format that the user has named; it goes before all others
     varied   whether they differ in their number of values, so that a table may not hold them

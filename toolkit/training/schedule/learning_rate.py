@@ -12,7 +12,7 @@ from toolkit.config.library_arguments import SCHEDULES
 from toolkit.config.schema import LrScheduler
 from toolkit.errors import UserError
 
-#: Digits that count in a number of steps: 0.55 * 100 is 55.00000000000001.
+#: Decimal places to which numbers of steps are rounded: 0.55 * 100 is 55.00000000000001.
 _DIGITS = 6
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 #: The name since numpy 2, and the name before. numpy itself is slow to import.
 _NUMPYS_BOOL = ("numpy.bool", "numpy.bool_")
-#: Of whole numbers with 4,300 digits, the most that Python writes and reads.
+#: Whole numbers with at most this many bits have at most 4,300 digits, the limit of Python.
 _MOST_BITS = 14_284
 
 

@@ -159,7 +159,8 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
             yield Violation(key=key, problem=f"found {word}, which is not a program", hint=right)
         elif place == 0 and (folder / word).is_dir():
             yield Violation(key=key, problem=f"{word} is a folder, expected a program")
-        # For any user: the job may belong to another one than this process. Its setup may make it executable.
+        # The permission of any user counts: the job may run as another one. Its setup may also change
+        # the permission.
         elif place == 0 and not ((folder / word).stat().st_mode & 0o111 or has_setup):
             hint = f"{program} {word}, or " if word.endswith(SCRIPTS) else ""
             yield Violation(key=key, problem=f"{word} is not executable", hint=f"{hint}chmod +x {word}")

@@ -128,7 +128,7 @@ def why_of(job: Job, facts: Mapping[str, str], seen: StopEvidence) -> str:
 
 
 def _lost_a_host(job: Job) -> bool:
-    """Whether a host of the job is down or does not respond: then Slurm ends the job itself."""
+    """Whether a host of the job is down or does not respond: probably Slurm requeued it for that."""
     hosts = hostlist.of_job(job.environ)
     try:
         return bool(hosts) and programs.is_any_down(hosts, _REASON_TIMEOUT_S)

@@ -85,7 +85,8 @@ def _cancel_job(target: RunDir, job_id: str) -> str:
     try:
         following = cancel_following(target, job_id)
     except (RunBusy, SchedulerError):
-        return f"job {job_id} cancelled; the next one may have been submitted: stk cancel it again{end}"
+        again = f"repeat stk cancel {target.run_id}"
+        return f"job {job_id} cancelled{end}. The next one may have been submitted: {again}"
     return (f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled") + end
 
 

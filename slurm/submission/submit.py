@@ -263,7 +263,7 @@ def _exchange(experiment: Experiment, run: RunDir) -> Path:
     # Complete before others can find it; removed if anything fails.
     with TemporaryDirectory(prefix=".new.", dir=run.path.parent, ignore_cleanup_errors=True) as folder:
         new = RunDir(Path(folder) / run.run_id)
-        fill_run(new, experiment)
+        fill_run(new, experiment, place=run)
         keep_fenced(new, run)
         old = archive_run(run)
         try:

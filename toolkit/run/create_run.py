@@ -38,20 +38,23 @@ def create_run(experiment: Experiment, parent: Path) -> RunDir:
     return run
 
 
-def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = None) -> bool:
+def fill_run(
+    run: RunDir, experiment: Experiment, shared_code: Path | None = None, *, place: RunDir | None = None
+) -> bool:
     """Make the folder of a run, or find it; return whether this call has made it, which only one call does.
 
     Any number of processes may call it. The caller gives the id, because computing it takes time.
 
     shared_code   a copy of the code that many runs share: a new folder gets a link to it, and nothing is
                   flushed to the disk; the next call without it gives the run its own copy
+    place         where a folder that is made elsewhere is moved to: errors are about it
     Raises UserError if the folder cannot be written or holds another experiment, and UntrustedFolder.
     """
     made = None
     try:
         run.path.parent.mkdir(parents=True, exist_ok=True)
         made = _make_folder(run.path)
-        check_run(run)
+        check_run(place or run)
         run.logs.mkdir(exist_ok=True)
         if run.config.exists():
             _check_same(run)
@@ -66,7 +69,7 @@ def fill_run(run: RunDir, experiment: Experiment, shared_code: Path | None = Non
             shutil.rmtree(run.path, ignore_errors=True)
         if isinstance(error, UserError):
             raise
-        raise cannot_write(run, error) from error
+        raise cannot_write(place or run, error) from error
 
 
 def _make_folder(path: Path) -> os.stat_result | None:

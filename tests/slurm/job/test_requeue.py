@@ -86,7 +86,7 @@ def test_requeue_without_preemption_in_the_partition_counts_as_requested(job: Pr
     [
         ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 0.1)], 0.1, "requested"),
         ("partition_prio", [("SIGTERM", 0.0), ("SIGTERM", 10.5)], 10.5, "preempted"),
-        # Unknown, as if the processes were killed before they could record anything.
+        # This process saw no signal.
         ("partition_prio", [], None, "preempted"),
         # The job was suspended earlier, or warned of its time limit.
         ("partition_prio", [("SIGCONT", 0.0), ("SIGCONT", 20.0), ("SIGTERM", 20.0)], 0.0, "requested"),

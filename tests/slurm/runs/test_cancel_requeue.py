@@ -62,7 +62,9 @@ def test_job_is_cancelled_even_while_the_next_one_is_being_submitted(
     fake.add("101", state="RUNNING", work_dir=str(run.path))
     monkeypatch.setattr("slurm.status.submissions._LOCK_S", 0.1)
     with FileLock(run.lock):
-        assert cancel(run).startswith("job 101 cancelled; ")
+        told = cancel(run)
+    assert told.startswith("job 101 cancelled")
+    assert f"repeat stk cancel {run.run_id}" in told
     assert fake.calls("scancel") == [["--", "101"]]
 
 

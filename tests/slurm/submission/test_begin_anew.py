@@ -60,9 +60,9 @@ def test_lock_of_a_folder_that_is_removed_meanwhile_is_refused(
 def test_folder_is_set_aside_only_once_the_new_one_is_complete(
     user: User, finished: RunDir, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill(run: RunDir, experiment: Experiment) -> bool:
+    def fill(run: RunDir, experiment: Experiment, **options: RunDir) -> bool:
         assert finished.result.exists()
-        return fill_run(run, experiment)
+        return fill_run(run, experiment, **options)
 
     def set_aside(run: RunDir) -> Path:
         (code,) = user.experiments.glob(f".*/{run.run_id}/code")

@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
 from toolkit.config import load_resolved
-from toolkit.errors import SlurmUnavailable, UserError
+from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json_lines, read_object
 from toolkit.run.run_dir import RunDir
 
@@ -198,12 +198,31 @@ def test_fresh_start_that_cannot_be_made_puts_the_run_back(
     (run.path / "kept").touch()
 
     def fail(*_: object) -> None:
-        raise UserError("cannot write")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("slurm.submission.submit.fill_run", fail)
-    assert user.stk("submit", user.config, "--fresh").code == 2
+    monkeypatch.setattr("toolkit.run.create_run.keep_code", fail)
+    answer = user.stk("submit", user.config, "--fresh")
+    assert (answer.code, f"{run.path}: No space" in answer.err) == (2, True)
     assert (run.path / "kept").exists()
     assert [*user.experiments.iterdir()] == [run.path]
+
+
+def test_fresh_start_whose_folder_cannot_be_moved_puts_the_run_back(
+    user: User, run: RunDir, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.path / "kept").touch()
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.parent.name.startswith(".new."):
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    answer = user.stk("submit", user.config, "--fresh")
+    assert (answer.code, f"{run.path}: Permission denied" in answer.err) == (2, True)
+    assert (run.path / "kept").exists()
+    assert [*(user.experiments / "old").iterdir()] == []
 
 
 def test_a_fresh_start_first_looks_for_a_lost_job(user: User, fake: FakeSlurm) -> None:

@@ -25,7 +25,7 @@ class TestUnreadableFiles:
             (b"name: x\na: 'y\nb: 1\nc: 2\n\n", "a.yaml:2", "begins in line 2, column 4"),
             (b'name: x\na: "y\nb: 1\n', "a.yaml:2", "begins in line 2, column 4"),
             (b"name: x\na: [1,\n  2,\n", "a.yaml:2", "begins in line 2, column 4"),
-            (b"name: x\na: [1,\n  2,", "a.yaml:2", "begins in line 2, column 4"),
+            (b"name: x\na: 'y\nb: 1", "a.yaml:2", "begins in line 2, column 4"),
             (b"name: x\ntrain: {epochs: 3\nseed: 1\n", "a.yaml:3", "begins in line 2, column 8"),
             (b"name: x\n\ttrain: 1\n", "a.yaml:2", "not YAML"),
             (b"name: x\x07\n", "a.yaml", "not YAML"),

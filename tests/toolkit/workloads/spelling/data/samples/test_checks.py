@@ -131,6 +131,12 @@ def test_lines_that_no_limit_chooses_are_not_checked(make: Make, written: Writte
     assert len(faults(make(datasets=(path,), val_splits=(1.0,), dataset_limits=(10**8,)))) == 1
 
 
+def test_file_in_place_of_a_folder_is_a_missing_file(make: Make, written: Written) -> None:
+    path = f"{written('t.txt', LINES)}/train"
+    (found,) = faults(make(datasets=(path,)))
+    assert path in found
+
+
 def test_only_the_first_lines_are_read(
     make: Make, written: Written, language: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

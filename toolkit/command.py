@@ -118,11 +118,6 @@ class EvaluateMode:
     run: str
 
 
-def no_overrides(arguments: Namespace) -> Sequence[str]:
-    """Keys that options set: none."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
     """Options that a workload adds to `stk evaluate`.
@@ -138,4 +133,4 @@ class EvaluateOptions:
     description: str = ""
     modes: tuple[EvaluateMode, ...] = ()
     run_options: tuple[str, ...] = ()
-    overrides: Callable[[Namespace], Sequence[str]] = no_overrides
+    overrides: Callable[[Namespace], Sequence[str]] = lambda arguments: ()

@@ -271,26 +271,6 @@ class UnfitTask(Exception):
         super().__init__("; ".join(each.problem for each in violations))
 
 
-def no_section(text: str) -> Mapping[str, Any] | None:
-    """Accept no text in place of a task section."""
-    return None
-
-
-def no_violations(experiment: Any) -> Iterator[Violation]:
-    """Find nothing: for a task that does not compare its keys with the data files."""
-    return iter(())
-
-
-def no_prediction_fault(experiment: Any, folder: Path) -> str:
-    """Return no reason: the run can predict if its task can."""
-    return ""
-
-
-def no_files(experiment: Any) -> Iterable[tuple[Path, str]]:
-    """Files that a run keeps with its code: none."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoModel(ModelSection):
     """The model of a task that declares none."""
@@ -360,18 +340,18 @@ class TaskSpec:
     more_metrics: tuple[Metric, ...] = ()
     brief: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
-    file_check: Check = no_violations
-    file_warnings: Check = no_violations
+    file_check: Check = lambda experiment: iter(())
+    file_warnings: Check = lambda experiment: iter(())
     file_keys: tuple[str, ...] = ()
     report: str = ""
     predictor: str = ""
-    prediction_fault: Callable[[Any, Path], str] = no_prediction_fault
+    prediction_fault: Callable[[Any, Path], str] = lambda experiment, folder: ""
     varied_predictions: bool = False
     kept_artifacts: tuple[str, ...] = ()
     own_files: tuple[str, ...] = ("train", "validation", "test")
-    from_text: Callable[[str], Mapping[str, Any] | None] = no_section
+    from_text: Callable[[str], Mapping[str, Any] | None] = lambda text: None
     own_sections: Callable[[Mapping[str, Any], Sequence[Path] | None], OwnSections] | None = None
-    kept_files: Callable[[Any], Iterable[tuple[Path, str]]] = no_files
+    kept_files: Callable[[Any], Iterable[tuple[Path, str]]] = lambda experiment: ()
     experiment: type | None = None
     worker: str = "toolkit.training.worker:run_attempt"
     makes: tuple[str, ...] = ()

@@ -23,11 +23,11 @@ class Heartbeat:
     """
 
     rank: int
-    host: str
-    phase: str
-    step: int
-    still_s: float
-    limit_s: float | None
+    host: str = "an unknown host"
+    phase: str = "unknown"
+    step: int = 0
+    still_s: float = 0.0
+    limit_s: float | None = None
     waits: bool = False
     is_silent: bool = False
     place: str = ""

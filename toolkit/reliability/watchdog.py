@@ -28,6 +28,7 @@ from toolkit.reliability.heartbeat import Heartbeat, culprit_of, format_hang, su
 from toolkit.run.failure.classes import HANG
 from toolkit.run.failure.records import failure_record, first_failure, last_heartbeat, write_first
 from toolkit.run.fence import leave_if_fenced
+from toolkit.run.records.from_json import from_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.host import boot
 from toolkit.system.world import World
@@ -203,18 +204,8 @@ class Watchdog:
         known = view.content or {}
         # The peer's own limit may be longer, and a busy machine must not count as silent.
         patience_s = max(0.45 * max(limit_s, known.get("limit_s") or 0.0), 3 * self._period_s, _SILENCE_S)
-        return Heartbeat(
-            rank=rank,
-            host=known.get("host", "an unknown host"),
-            phase=known.get("phase", "unknown"),
-            step=known.get("step", 0),
-            still_s=known.get("still_s", 0.0),
-            limit_s=known.get("limit_s"),
-            waits=known.get("waits", False),
-            is_silent=now - view.since > patience_s,
-            place=known.get("place", ""),
-            stack=known.get("stack", ""),
-        )
+        is_silent = now - view.since > patience_s
+        return from_json(Heartbeat, {**known, "rank": rank, "is_silent": is_silent})
 
     def _dump(self, own: Heartbeat) -> None:
         self._has_dumped = True

@@ -104,7 +104,7 @@ class Attempt:
     def met(self, ranks: Sequence[Mapping[str, Any]]) -> None:
         """Record ranks that form no process group: at least the number and host of each."""
         self._record(ranks)
-        self._amend()
+        self.noted()
 
     def _record(self, ranks: Sequence[Mapping[str, Any]]) -> None:
         self._line["hosts"] = list(dict.fromkeys(rank["host"] for rank in ranks))
@@ -124,7 +124,7 @@ class Attempt:
     def computes_in(self, precision: str) -> None:
         """Record the precision; log a warning and note an event if the previous attempt had another one."""
         before = [each.precision for each in read_attempts(self._run) if each.precision]
-        self._amend(precision=precision)
+        self.noted(precision=precision)
         if self._world.is_main and before and before[-1] != precision:
             what = f"this attempt computes in {precision}, the previous one computed in {before[-1]}"
             log.warning("%s: train.precision=auto depends on the kind of GPU", what)
@@ -132,7 +132,7 @@ class Attempt:
 
     def started(self, step: int | None, resumed: bool) -> None:
         """Record the step at which training starts; None if there are no steps."""
-        self._amend(first_step=step, resumed=resumed)
+        self.noted(first_step=step, resumed=resumed)
 
     def leave_if_replaced(self) -> None:
         """End this process if another attempt has replaced this one. Call it before each write of rank 0.
@@ -151,26 +151,14 @@ class Attempt:
 
     def stepped_at(self, moment: float) -> None:
         """Record that the first step was done at a moment, in seconds since 1970."""
-        self._amend(
+        self.noted(
             first_step_s=round(moment - process_start_time(), 3),
             first_step_after_start_s=round(moment - self._started, 3),
         )
 
-    def saved(self, is_saved: bool) -> None:
-        """Record whether it has saved, if steps do not show that."""
-        self._amend(saved=is_saved)
-
-    def wrote(self, has_written: bool) -> None:
-        """Record whether files in the work folder have changed; a program may continue from them."""
-        self._amend(wrote=has_written)
-
-    def measured(self, **facts: float) -> None:
-        """Record figures that were measured during training."""
-        self._amend(**facts)
-
     def ended(self, last_step: int | None, why: str, **facts: Any) -> None:
         """Record the end of the attempt, whether it succeeded or failed."""
-        self._amend(time_end=time.time(), last_step=last_step, why=why, **facts)
+        self.noted(time_end=time.time(), last_step=last_step, why=why, **facts)
 
     def failed(self, last_step: int | None) -> None:
         """Record the first failure of this attempt, if one is known."""
@@ -178,7 +166,8 @@ class Attempt:
         if failure is not None:
             self.ended(last_step, **failure_facts(failure))
 
-    def _amend(self, **facts: Any) -> None:
+    def noted(self, **facts: Any) -> None:
+        """Record facts as they become known, such as `saved`: fields of an AttemptRecord."""
         self._line.update(facts)
         if self._world.is_main:
             amend(self._run, self._line)

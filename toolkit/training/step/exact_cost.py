@@ -54,7 +54,7 @@ class ExactCost:
                 # The larger pass does not fit, so `fast` is no choice for this run, which trains on.
                 torch.cuda.empty_cache()
                 return
-            attempt.measured(exact_s=round(exact_s, 6), exact_share=round(min(1.0, exact_s / step_s), 3))
+            attempt.noted(exact_s=round(exact_s, 6), exact_share=round(min(1.0, exact_s / step_s), 3))
 
     def _joined(self) -> Sequence[Sequence[int]]:
         """The passes of `fast`."""

@@ -46,7 +46,7 @@ def measured(
         experiment=SimpleNamespace(
             train=SimpleNamespace(logical_ranks=4 // accumulation, accumulation=accumulation)
         ),
-        attempt=SimpleNamespace(measured=lambda **facts: noted.append(facts)),
+        attempt=SimpleNamespace(noted=lambda **facts: noted.append(facts)),
         group=SimpleNamespace(world=World(rank=rank, size=of_size, local_rank=rank, local_size=of_size)),
         without_quarantined=lambda samples: samples,
     )

@@ -178,8 +178,7 @@ class _Rank:
             self._watchdog.beat()
             if self._attempt is not None:
                 self._attempt.started(None, bool(place.latest))
-                self._attempt.saved(False)
-                self._attempt.wrote(False)
+                self._attempt.noted(saved=False, wrote=False)
                 self._attempt.stepped()
             code = self._wait(program)
         finally:
@@ -218,12 +217,12 @@ class _Rank:
             self._attempt.stepped_at(found.first_step_time)
         if not self._has_saved and save_mark(self._run) != self._saved:
             self._has_saved = True
-            self._attempt.saved(True)
+            self._attempt.noted(saved=True)
         if not self._has_written and (has_ended or self._looked - self._walked > _WALK_S):
             self._walked = self._looked
             if work_mark(self._run) != self._written:
                 self._has_written = True
-                self._attempt.wrote(True)
+                self._attempt.noted(wrote=True)
 
     def _outcome(self, code: int, program: Program) -> Outcome:
         """Return the outcome of an exit status. Raises _CommandFailed or _MisusedToolkit.

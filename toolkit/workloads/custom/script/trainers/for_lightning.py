@@ -219,8 +219,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
         self._run._leave_if_asked()
 
-    def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
-        self._run._leave_if_asked()
+    on_predict_batch_end = on_test_batch_end
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 #: Path of a value in the tree; an index of a list is written as text.
 Key = tuple[str, ...]
@@ -38,6 +39,15 @@ COMMAND_LINE = Origin("command line")
 def dotted(key: Key) -> str:
     """A key as people write it; parts that would break the message are quoted."""
     return ".".join(part if part.isprintable() and part else repr(part) for part in key)
+
+
+def leaves(value: Any, key: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield each value in a tree that is neither a mapping nor a list, with its key; an index is a number."""
+    if isinstance(value, dict | list):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*key, name))
+    else:
+        yield key, value
 
 
 def index_in(part: str) -> int | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.config.origins import Key, dotted
+from toolkit.config.origins import Key, dotted, leaves
 from toolkit.errors import UserError
 
 #: Words that only names of secrets contain.
@@ -113,11 +113,7 @@ def require_secrets(plain: Mapping[str, Any]) -> None:
 
 def texts(plain: Any, key: Key = ()) -> Iterator[tuple[Key, str]]:
     """The texts within a plain value, with their keys."""
-    if isinstance(plain, dict | list):
-        for name, inner in plain.items() if isinstance(plain, dict) else enumerate(plain):
-            yield from texts(inner, (*key, str(name)))
-    elif isinstance(plain, str):
-        yield key, plain
+    return ((tuple(map(str, place)), leaf) for place, leaf in leaves(plain, key) if isinstance(leaf, str))
 
 
 def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from toolkit.config.composition.yaml_files import mapped
 from toolkit.config.faults import Faults
-from toolkit.config.origins import UNKNOWN, Key
+from toolkit.config.origins import UNKNOWN, Key, leaves
 from toolkit.config.secrets import is_secret, reference, with_secrets
 from toolkit.system.output.nearest import guess
 
@@ -56,7 +55,7 @@ def interpolate(tree: dict[str, Any], faults: Faults) -> dict[str, Any]:
     the name of a secret stays unchanged. Raises ConfigError if the values exceed the limits.
     """
     source = mapped(_source(tree, (), faults), _of_variables)
-    if not any(map(_has_reference, _leaves(source))):
+    if not any(_has_reference(leaf) for _, leaf in leaves(source)):
         resolved: dict[str, Any] = _known(source)
         return resolved
     resolution = _Resolution(source, faults)
@@ -103,7 +102,11 @@ class _Resolution:
     def __init__(self, source: dict[str, Any], faults: Faults) -> None:
         self.tree: dict[str, Any] = _known(source)
         self._faults = faults
-        self._places = list(_places(source, (), ()))
+        self._places = [
+            _Place(key=key, shown=tuple(map(str, key)), text=text)
+            for key, text in leaves(source)
+            if _has_reference(text)
+        ]
         self._config = _config(_without_references(source))
         self._characters = self._values = 0
 
@@ -165,7 +168,7 @@ class _Resolution:
         return _within(self._config, place.key[:-1])
 
     def _count(self, value: Any, place: _Place) -> None:
-        for text in _leaves(value):
+        for _, text in leaves(value):
             self._values += 1
             self._characters += len(text) if isinstance(text, str) else 0
         if self._characters > _MAX_CHARACTERS or self._values > _MAX_VALUES:
@@ -181,25 +184,6 @@ def _within(tree: Any, key: tuple[str | int, ...]) -> Any:
     for name in key:
         tree = tree[name]
     return tree
-
-
-def _places(value: Any, key: tuple[str | int, ...], shown: Key) -> Iterator[_Place]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _places(inner, (*key, name), (*shown, name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _places(inner, (*key, index), (*shown, str(index)))
-    elif _has_reference(value):
-        yield _Place(key=key, shown=shown, text=value)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
-    else:
-        yield value
 
 
 def _known(source: Any) -> Any:

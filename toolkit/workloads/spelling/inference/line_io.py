@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
@@ -16,6 +17,7 @@ from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
 LINES = 2000
 _BYTES = 1 << 20
 _READ = 1 << 16
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +79,19 @@ def _read(given: Source) -> bytes:
 
 
 def _decoded(given: Source, lines: Sequence[bytes], first: int) -> Iterator[tuple[list[str], int]]:
-    """Yield the decoded lines; if a line cannot be decoded, yield those before it, then raise."""
-    found: list[str] = []
-    size = 0
-    for number, line in enumerate(lines, start=first):
-        try:
-            text = decoded(given.name, number, line)
-        except DataError:
-            yield found, size
-            raise
-        found.append(text.removesuffix("\r"))
-        # One more for the line feed.
-        size += len(line) + 1
-    yield found, size
+    numbered = enumerate(lines, start=first)
+    for found in until_fault(decoded(given.name, *each).removesuffix("\r") for each in numbered):
+        # One more for each line feed.
+        yield found, sum(map(len, lines[: len(found)])) + len(found)
+
+
+def until_fault(items: Iterable[_T]) -> Iterator[list[_T]]:
+    """Yield all items as one list. If one of them raises DataError, yield those before it, then raise."""
+    found: list[_T] = []
+    try:
+        for item in items:
+            found.append(item)
+    except DataError:
+        yield found
+        raise
+    yield found

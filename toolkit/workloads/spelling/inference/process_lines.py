@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import TextIO
 
@@ -17,7 +18,7 @@ from toolkit.workloads.spelling.data.texts.text_files import writing
 from toolkit.workloads.spelling.data.texts.words import parse_labels_of
 from toolkit.workloads.spelling.inference.correcting import Corrector
 from toolkit.workloads.spelling.inference.detecting import Detector
-from toolkit.workloads.spelling.inference.line_io import Source, blocks, source
+from toolkit.workloads.spelling.inference.line_io import Source, blocks, source, until_fault
 from toolkit.workloads.spelling.inference.load_run import BATCH_TOKENS, open_run
 from toolkit.workloads.spelling.inference.output_formats import (
     OF_LABELS,
@@ -123,18 +124,8 @@ def _labelled(
         if others is None and not job.detected:
             yield lines, None, size
             continue
-        texts: list[str] = []
-        labels: list[list[int]] = []
-        for number, line in enumerate(lines, start=first):
-            try:
-                text, label = parsed(line, number)
-            except DataError:
-                if texts:
-                    yield texts, labels, size
-                raise
-            texts.append(text)
-            labels.append(label)
-        yield texts, labels, size
+        for pairs in until_fault(map(parsed, lines, count(first))):
+            yield [text for text, _ in pairs], [label for _, label in pairs], size
         first += len(lines)
     if others is not None and next(others, None) is not None:
         raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class TextsAtHand(SpellingSet):
     def _samples(self, split: str) -> SpellingSamples:
         """Return all texts in their order. Their errors are unknown, so `errors` is 0."""
         ids = np.arange(self.splits[split])
-        return SamplesAtHand(
+        return SpellingSamples(
             at_hand=self.texts,
             split=split,
             ids=ids,
@@ -61,15 +61,3 @@ class TextsAtHand(SpellingSet):
             lists=dict(self.lists),
             database=self.database,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SamplesAtHand(SpellingSamples):
-    """Samples with texts in memory."""
-
-    at_hand: Sequence[str]
-
-    def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
-        """Yield each text with itself as target, because its target is unknown."""
-        for number in self.ids[indices].tolist():
-            yield self.at_hand[number], self.at_hand[number]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
         for group in layout.LISTS:
             offsets = map_array(self.path, layout.offsets(group[0]))
             lists.update({name: Lists(self._array(name), offsets) for name in group})
-        arrays = protect(
+        arrays: dict[str, Any] = protect(
             ids=ids,
             lengths=lists[layout.TOKENS].lengths(ids).astype(np.int32),
             errors=self._array(layout.ERRORS)[ids].astype(np.int64),

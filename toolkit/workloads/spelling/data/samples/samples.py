@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class SpellingSamples:
     sources  [n] number of the file
     lines    [n] line in the file, from 0
     lists    lists of all splits by name, as in the layout
+    at_hand  texts by id, which are not in the database; their targets are unknown
     """
 
     split: str
@@ -43,6 +44,7 @@ class SpellingSamples:
     lines: Array
     lists: dict[str, Lists]
     database: Path
+    at_hand: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -78,9 +80,13 @@ class SpellingSamples:
     def texts(self, indices: Array) -> Iterator[tuple[str, str | None]]:
         """Yield text and target of each of these samples; the target is None if the file has only labels.
 
-        Raises DataError if the database is damaged.
+        A text at hand is its own target. Raises DataError if the database is damaged.
         """
-        yield from self._found(_TEXTS, self.ids[indices].tolist())
+        ids = self.ids[indices].tolist()
+        if self.at_hand is None:
+            yield from self._found(_TEXTS, ids)
+        else:
+            yield from ((self.at_hand[number],) * 2 for number in ids)
 
     def left_out(self) -> Iterator[tuple[int, int, str]]:
         """Yield source, line (from 0) and text of each line that was left out, in the order of the files.

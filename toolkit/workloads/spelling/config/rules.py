@@ -17,14 +17,17 @@ from toolkit.workloads.spelling.config.noise import NOISES, WhitespaceNoise, noi
 from toolkit.workloads.spelling.config.tasks import SecNmt, SecWordsNmt, Writing
 
 
+def _at(key: str, problem: str, hint: str = "") -> Violation:
+    return Violation(key=tuple(key.split(".")), problem=problem, hint=hint)
+
+
 @rule("task.kind")
 def _packages(experiment: Experiment) -> Iterator[Violation]:
     try:
         import rapidfuzz  # noqa: F401
     except ImportError:
         problem = "these tasks need the package rapidfuzz, which is not installed here"
-        hint = f"pip install '{extra_with('rapidfuzz') or 'rapidfuzz'}'"
-        yield Violation(key=("task", "kind"), problem=problem, hint=hint)
+        yield _at("task.kind", problem, f"pip install '{extra_with('rapidfuzz') or 'rapidfuzz'}'")
 
 
 @rule("task.kind", "data")
@@ -40,21 +43,19 @@ def _texts(experiment: Experiment) -> Iterator[Violation]:
     if not isinstance(data, SpellingTexts):
         return
     if data.path is not None and data.datasets is not None:
-        problem = "found path together with datasets, expected one of them"
-        yield Violation(key=("data", "path"), problem=problem)
+        yield _at("data.path", "found path together with datasets, expected one of them")
         return
     names = data.datasets if data.path is None else (data.path,)
     if not names:
-        yield Violation(key=("data", "datasets"), problem="no file is given, expected at least one data set")
+        yield _at("data.datasets", "no file is given, expected at least one data set")
         return
     for name in ("dataset_limits", "val_splits"):
         values = getattr(data, name)
         if values is not None and len(values) != len(names):
             problem = f"found {len(values)}, expected one for each of the {len(names)} data sets"
-            yield Violation(key=("data", name), problem=problem)
+            yield _at(f"data.{name}", problem)
     if data.val_splits is not None and data.validation is not None:
-        problem = "found val_splits together with validation, expected one of them"
-        yield Violation(key=("data", "val_splits"), problem=problem)
+        yield _at("data.val_splits", "found val_splits together with validation, expected one of them")
 
 
 @rule("task.kind", "data.max_length", "model.max_length", "model.max_input_length")
@@ -64,7 +65,7 @@ def _lengths(experiment: Experiment) -> Iterator[Violation]:
         most = getattr(model, name, None)
         if isinstance(data, SpellingTexts) and most is not None and data.max_length > most:
             problem = f"found {data.max_length}, but the model reads {most} tokens (model.{name})"
-            yield Violation(key=("data", "max_length"), problem=problem)
+            yield _at("data.max_length", problem)
 
 
 @rule("task.kind", "data.output_tokenizer_path")
@@ -72,7 +73,7 @@ def _output(experiment: Experiment) -> Iterator[Violation]:
     if isinstance(experiment.task, SecNmt | SecWordsNmt) and experiment.data.output_tokenizer_path is None:
         problem = f"found none, but {experiment.task.kind} writes texts"
         hint = "the output tokenizer, often the same file as data.tokenizer_path"
-        yield Violation(key=("data", "output_tokenizer_path"), problem=problem, hint=hint)
+        yield _at("data.output_tokenizer_path", problem, hint)
 
 
 @rule("task.kind", "data.noise")
@@ -81,8 +82,7 @@ def _words_stay(experiment: Experiment) -> Iterator[Violation]:
         return
     if any(isinstance(noise, WhitespaceNoise) for _, noise in noises_within(experiment.data.noise)):
         problem = "found whitespace, but sec_words_nmt corrects each word separately"
-        hint = "sec_nmt with a character tokenizer writes whole texts"
-        yield Violation(key=("data", "noise"), problem=problem, hint=hint)
+        yield _at("data.noise", problem, "sec_nmt with a character tokenizer writes whole texts")
 
 
 @rule("task", holds_for_stored=False)
@@ -90,9 +90,7 @@ def _width(experiment: Experiment) -> Iterator[Violation]:
     task = experiment.task
     if isinstance(task, Writing) and task.search == "greedy" and task.beam_width != Writing().beam_width:
         problem = f"found {task.beam_width}, but task.search greedy has no beam"
-        yield Violation(
-            key=("task", "beam_width"), problem=problem, hint="task.search=beam, or no task.beam_width"
-        )
+        yield _at("task.beam_width", problem, "task.search=beam, or no task.beam_width")
 
 
 @rule("model.kind", "model.hidden_dim", "model.num_heads")
@@ -100,14 +98,12 @@ def _hidden_dim(experiment: Experiment) -> Iterator[Violation]:
     model = experiment.model
     if not isinstance(model, AttentionModel):
         return
-    key = ("model", "hidden_dim")
     if model.hidden_dim % 2:
         problem = f"found {model.hidden_dim}, but positions are encoded by pairs of sine and cosine"
-        yield Violation(key=key, problem=problem, hint="an even number")
+        yield _at("model.hidden_dim", problem, "an even number")
     elif model.hidden_dim % model.heads:
         problem = f"found {model.hidden_dim}, which is not a multiple of the {model.heads} attention heads"
-        hint = "a multiple of model.num_heads (of 64, if that is null)"
-        yield Violation(key=key, problem=problem, hint=hint)
+        yield _at("model.hidden_dim", problem, "a multiple of model.num_heads (of 64, if that is null)")
 
 
 @rule("model.kind", "model.class_weights")
@@ -115,8 +111,7 @@ def _class_weights(experiment: Experiment) -> Iterator[Violation]:
     model = experiment.model
     if isinstance(model, TokenizationRepair) and len(model.class_weights) != 3:
         problem = f"found {len(model.class_weights)} weights"
-        hint = "three: for keep, insert and delete"
-        yield Violation(key=("model", "class_weights"), problem=problem, hint=hint)
+        yield _at("model.class_weights", problem, "three: for keep, insert and delete")
 
 
 @rule("task.kind", "model.kind", "model.num_sec_layers", "data.output_tokenizer_path")
@@ -124,13 +119,12 @@ def _written_words(experiment: Experiment) -> Iterator[Violation]:
     model, data = experiment.model, experiment.data
     if not isinstance(model, TokenizationRepairPlus) or not isinstance(data, SpellingTexts):
         return
-    key = ("data", "output_tokenizer_path")
+    key = "data.output_tokenizer_path"
     if model.num_sec_layers and data.output_tokenizer_path is None:
         problem = f"is missing, but the model's {model.num_sec_layers} model.num_sec_layers write words"
-        yield Violation(key=key, problem=problem, hint="the JSON file of the output tokenizer")
+        yield _at(key, problem, "the JSON file of the output tokenizer")
     elif data.output_tokenizer_path is not None and not model.num_sec_layers:
-        problem = "found one, but the model writes nothing if model.num_sec_layers is 0"
-        yield Violation(key=key, problem=problem)
+        yield _at(key, "found one, but the model writes nothing if model.num_sec_layers is 0")
 
 
 RULES = (

@@ -95,7 +95,7 @@ def _detection(
         found = score_labels(labels(source, predictions, counts, what), right, real)
         advance(len(predictions))
         accuracy = {"word_accuracy" if of_words else "sequence_accuracy": found.accuracy}
-        return found.counts.figures() | accuracy | ({} if real is None else found.rates())
+        return found.figures() | accuracy | ({} if real is None else found.rates())
 
     return figures
 

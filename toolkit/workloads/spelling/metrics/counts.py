@@ -26,9 +26,10 @@ class Counts(Additive):
     false_negatives: int = 0
 
     @classmethod
-    def of_sums(cls, found: float, wrong: float, missed: float) -> Counts:
+    def of_sums(cls, *sums: float) -> Self:
         """Return the counts from sums over all ranks, in the order of the fields."""
-        return cls(true_positives=round(found), false_positives=round(wrong), false_negatives=round(missed))
+        names = [field.name for field in fields(cls)]
+        return cls(**dict(zip(names, map(round, sums), strict=True)))
 
     def figures(self) -> dict[str, float]:
         """F1, precision and recall by name."""

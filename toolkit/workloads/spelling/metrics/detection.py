@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from toolkit.nlp.ratio import ratio
-from toolkit.workloads.spelling.metrics.counts import NOTHING, Additive, Counts
+from toolkit.workloads.spelling.metrics.counts import Counts
 
 _Labels = npt.NDArray[np.bool_]
 
-#: Names of the counts of `label_counts`.
-COUNTS = (
-    "true_positives", "false_positives", "false_negatives", "labels", "equal", "real_words", "found_real",
-    "non_words", "found_non",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectionScore(Additive):
+class DetectionScore(Counts):
     """Compared labels; a label is positive if there is an error.
 
     labels      number of labels, of words or lines
@@ -31,19 +24,12 @@ class DetectionScore(Additive):
     non_words   other errors; found_non: how many were found
     """
 
-    counts: Counts = NOTHING
     labels: int = 0
     equal: int = 0
     real_words: int = 0
     found_real: int = 0
     non_words: int = 0
     found_non: int = 0
-
-    @classmethod
-    def of_sums(cls, sums: Sequence[float]) -> DetectionScore:
-        """Return the score from sums in the order of COUNTS."""
-        more = {name: round(value) for name, value in zip(COUNTS[3:], sums[3:], strict=True)}
-        return cls(counts=Counts.of_sums(*sums[:3]), **more)
 
     @property
     def accuracy(self) -> float:
@@ -55,6 +41,10 @@ class DetectionScore(Additive):
             "real_word_rate": ratio(self.found_real, self.real_words),
             "non_word_rate": ratio(self.found_non, self.non_words),
         }
+
+
+#: Names of the counts of `label_counts`.
+COUNTS = tuple(field.name for field in fields(DetectionScore))
 
 
 def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
@@ -76,4 +66,4 @@ def label_counts(found: Any, wrong: Any, known: Any, real: Any) -> list[Any]:
 def score_labels(predictions: _Labels, golds: _Labels, real: _Labels | None) -> DetectionScore:
     """Compare labels, all [n]; real: whether each label is of a real word."""
     real = np.zeros_like(golds) if real is None else real
-    return DetectionScore.of_sums(label_counts(predictions, golds, np.ones_like(golds), real))
+    return DetectionScore.of_sums(*label_counts(predictions, golds, np.ones_like(golds), real))

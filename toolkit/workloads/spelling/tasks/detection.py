@@ -89,8 +89,8 @@ class DetectionTask(SpellingTask):
 
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         total, count, *counts = evaluation.sums.tolist()
-        score = DetectionScore.of_sums(counts)
-        found = {"loss": mean(total, count), **score.counts.figures(), self.accuracy: score.accuracy}
+        score = DetectionScore.of_sums(*counts)
+        found = {"loss": mean(total, count), **score.figures(), self.accuracy: score.accuracy}
         if self._experiment.data.dictionary and not self.of_texts:
             found |= score.rates()
         return found

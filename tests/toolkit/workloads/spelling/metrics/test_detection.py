@@ -23,13 +23,13 @@ def test_scores_are_those_of_scikit_learn(rows: list[tuple[bool, bool, bool]]) -
     predictions, golds, _ = zip(*rows, strict=True)
     found = score(rows)
     judge = precision_recall_fscore_support(golds, predictions, average="binary", zero_division=0)
-    assert (found.counts.precision, found.counts.recall, found.counts.f1) == pytest.approx(judge[:3])
+    assert (found.precision, found.recall, found.f1) == pytest.approx(judge[:3])
     assert found.accuracy == pytest.approx(accuracy_score(golds, predictions))
 
 
 def test_the_score_of_no_labels_is_0() -> None:
     empty = DetectionScore()
-    assert (empty.counts.f1, empty.accuracy, *empty.rates().values()) == (0, 0, 0, 0)
+    assert (empty.f1, empty.accuracy, *empty.rates().values()) == (0, 0, 0, 0)
 
 
 def test_rates_are_shares_of_the_errors_of_a_kind() -> None:

@@ -69,9 +69,9 @@ def test_each_word_is_counted_once_and_each_error_by_its_kind(task: Made) -> Non
     detection = task(SedWordsTask, GOLDS)
     # Called wrong: the, under; river,; stoen. Wrong: stoen, under; stoen.
     found = scored(detection, 2)
-    score = DetectionScore.of_sums(found.sums[2:].tolist())
+    score = DetectionScore.of_sums(*found.sums[2:].tolist())
     assert (score.labels, score.equal) == (8, 5)
-    assert (score.counts.true_positives, score.counts.false_positives) == (2, 2)
+    assert (score.true_positives, score.false_positives) == (2, 2)
     assert (score.real_words, score.found_real, score.non_words, score.found_non) == (1, 1, 2, 1)
     metrics = detection.metrics("test", found)
     assert metrics["f1"] == pytest.approx(4 / 7)

@@ -237,10 +237,10 @@ class TokenizationRepairPlusTask(RepairingTask):
     def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
         """Return the metrics of a split; only written words have metrics of corrections."""
         sums = self._sums(evaluation)
-        score = DetectionScore.of_sums([sums[name] for name in COUNTS])
+        score = DetectionScore.of_sums(*(sums[name] for name in COUNTS))
         found = {
             "loss": mean(sums["loss"], sums["count"]),
-            **score.counts.figures(),
+            **score.figures(),
             "word_accuracy": score.accuracy,
             "repair_f1": self.repair_score(evaluation).counts.f1,
         }

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.toolkit.config.conftest import broken, changed, faults, good, movies, tree, working_folder, write
+from tests.toolkit.config.conftest import faults, working_folder
 
-__all__ = ["broken", "changed", "faults", "good", "movies", "tree", "working_folder", "write"]
+__all__ = ["faults", "working_folder"]

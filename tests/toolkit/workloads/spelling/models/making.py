@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import nn
 
-from toolkit.workloads.spelling.config import models as kinds
+from toolkit.registry import load_code
+from toolkit.workloads.spelling.config.models import TokenizationRepair
 from toolkit.workloads.spelling.models.batches import (
     NONE,
     Batch,
@@ -19,11 +20,7 @@ from toolkit.workloads.spelling.models.batches import (
     RepairPlusBatch,
     WordsCorrectionBatch,
 )
-from toolkit.workloads.spelling.models.correction import CorrectionNMT, CorrectionWordsNMT
-from toolkit.workloads.spelling.models.detection import DetectionTransformer
-from toolkit.workloads.spelling.models.graph_network import DetectionGraph
-from toolkit.workloads.spelling.models.repair import TokenizationRepair
-from toolkit.workloads.spelling.models.repair_plus import TokenizationRepairPlus
+from toolkit.workloads.spelling.workload import WORKLOAD
 
 PAD, BEGIN, END = 0, 1, 2
 VOCABULARY, OUTPUTS = 40, 30
@@ -36,8 +33,21 @@ LONG: Text = [[[9]], [[10, 11, 12], [13], [14, 15]], [[16, 17]], [[18], [19]]]
 MIDDLE: Text = [[[20, 21, 22]], [[23]], [[24], [25, 26]]]
 TEXTS = (SHORT, LONG, MIDDLE)
 
-SMALL: dict[str, Any] = {"hidden_dim": 16, "num_heads": 2, "dropout": 0.0}
-REPAIR = kinds.TokenizationRepair(**SMALL, num_encoder_layers=2)
+_MODELS = {kind: row for task in WORKLOAD.tasks for kind, row in task.models.items()}
+_SIZES: dict[str, Any] = {"hidden_dim": 16, "num_heads": 2, "dropout": 0.0}
+_TRANSLATION = {**_SIZES, "num_encoder_layers": 2, "num_decoder_layers": 2}
+#: Keys of the sections of small models.
+SMALL: dict[str, dict[str, Any]] = {
+    "transformer": {**_SIZES, "num_layers": 2},
+    "graph": {**_SIZES, "num_layers": 2},
+    "nmt": _TRANSLATION,
+    "words_nmt": _TRANSLATION,
+    "tokenization_repair": {**_SIZES, "num_encoder_layers": 2},
+    "tokenization_repair_plus": {
+        "repair_run": "runs/repair", "num_word_layers": 2, "num_sec_layers": 2, "dropout": 0.0,
+    },
+}  # fmt: skip
+REPAIR = TokenizationRepair(**SMALL["tokenization_repair"])
 
 
 def padded(rows: Sequence[Sequence[Any]], fill: int) -> torch.Tensor:
@@ -135,38 +145,16 @@ def plus_batch(texts: Sequence[Text]) -> RepairPlusBatch:
     )
 
 
-def detection(graph: bool = False, of_texts: bool = False, **more: Any) -> nn.Module:
-    if graph:
-        config = kinds.DetectionGraph(**SMALL, num_layers=2, **more)
-        return DetectionGraph(config, vocabulary_size=VOCABULARY, of_texts=of_texts)
-    return DetectionTransformer(
-        kinds.DetectionTransformer(**SMALL, num_layers=2, **more),
-        vocabulary_size=VOCABULARY,
-        of_texts=of_texts,
-    )
+def built(kind: str, keys: Mapping[str, Any], **sizes: Any) -> Any:
+    """Return a model with these keys in its section; sizes: its other arguments."""
+    section, code = _MODELS[kind]
+    return load_code(code)(section(**keys), **sizes)
 
 
-def nmt() -> CorrectionNMT:
-    config = kinds.CorrectionNMT(**SMALL, num_encoder_layers=2, num_decoder_layers=2)
-    return CorrectionNMT(config, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS)
-
-
-def words_nmt(**more: Any) -> CorrectionWordsNMT:
-    config = kinds.CorrectionWordsNMT(**SMALL, num_encoder_layers=2, num_decoder_layers=2, **more)
-    return CorrectionWordsNMT(config, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS)
-
-
-def repair() -> TokenizationRepair:
-    return TokenizationRepair(REPAIR, vocabulary_size=VOCABULARY)
-
-
-def plus(layers: int = 2, **more: Any) -> TokenizationRepairPlus:
-    config = kinds.TokenizationRepairPlus(
-        repair_run="runs/repair", num_word_layers=2, num_sec_layers=layers, dropout=0.0, **more
-    )
-    return TokenizationRepairPlus(
-        config, repair=REPAIR, vocabulary_size=VOCABULARY, output_vocabulary_size=OUTPUTS
-    )
+def small(kind: str, *, of_texts: bool = False, **keys: Any) -> Any:
+    """Return a small model for the batches of this file."""
+    sizes = {"vocabulary_size": VOCABULARY, "output_vocabulary_size": OUTPUTS}
+    return built(kind, SMALL[kind] | keys, **sizes, of_texts=of_texts, repair=REPAIR)
 
 
 def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
@@ -189,22 +177,30 @@ Case = tuple[
     Callable[[Any], torch.Tensor],
 ]
 CASES: dict[str, Case] = {
-    "transformer": (lambda: detection(word_features=False), detection_batch, scored, _labels),
-    "transformer with features": (detection, detection_batch, scored, _labels),
-    "transformer of texts": (lambda: detection(of_texts=True), detection_batch, scored, _labels_of_texts),
-    "graph": (lambda: detection(graph=True, word_features=False), detection_batch, scored, _labels),
-    "graph with features": (lambda: detection(graph=True), detection_batch, scored, _labels),
+    "transformer": (lambda: small("transformer", word_features=False), detection_batch, scored, _labels),
+    "transformer with features": (lambda: small("transformer"), detection_batch, scored, _labels),
+    "transformer of texts": (
+        lambda: small("transformer", of_texts=True), detection_batch, scored, _labels_of_texts,
+    ),
+    "graph": (lambda: small("graph", word_features=False), detection_batch, scored, _labels),
+    "graph with features": (lambda: small("graph"), detection_batch, scored, _labels),
     "graph of texts": (
-        lambda: detection(graph=True, of_texts=True, token_fully_connected=True),
+        lambda: small("graph", of_texts=True, token_fully_connected=True),
         detection_batch, scored, _labels_of_texts,
     ),
-    "nmt": (nmt, correction_batch, scored, _labels),
-    "words_nmt": (words_nmt, words_batch, scored, _labels),
-    "words_nmt with the text": (lambda: words_nmt(use_sequence_context=True), words_batch, scored, _labels),
-    "repair": (repair, repair_batch, scored, _labels),
-    "plus": (lambda: plus(layers=0), plus_batch, lambda *given: scored(*given).words, _labels),
+    "nmt": (lambda: small("nmt"), correction_batch, scored, _labels),
+    "words_nmt": (lambda: small("words_nmt"), words_batch, scored, _labels),
+    "words_nmt with the text": (
+        lambda: small("words_nmt", use_sequence_context=True), words_batch, scored, _labels,
+    ),
+    "repair": (lambda: small("tokenization_repair"), repair_batch, scored, _labels),
+    "plus": (
+        lambda: small("tokenization_repair_plus", num_sec_layers=0),
+        plus_batch, lambda *given: scored(*given).words, _labels,
+    ),
     "plus with correction": (
-        plus, plus_batch, lambda *given: scored(*given).written, attrgetter("target_labels"),
+        lambda: small("tokenization_repair_plus"),
+        plus_batch, lambda *given: scored(*given).written, attrgetter("target_labels"),
     ),
 }  # fmt: skip
 #: Those that write each word separately.

@@ -8,14 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.workloads.spelling.models.making import (
-    LONG,
-    SHORT,
-    Text,
-    detection,
-    detection_batch,
-    scored,
-)
+from tests.toolkit.workloads.spelling.models.making import LONG, SHORT, Text, detection_batch, scored, small
 from toolkit.workloads.spelling.models.batches import DetectionBatch
 from toolkit.workloads.spelling.models.graph import Graph, build_graph, fully_connected, pairs
 from toolkit.workloads.spelling.models.graph_network import complete_attention, edge_attention
@@ -115,7 +108,7 @@ def test_words_attend_to_each_other_only_if_they_are_connected() -> None:
     other: Text = [LONG[0], [[30, 11, 12], [13], [14, 15]], *LONG[2:]]
     for connected in (True, False):
         torch.manual_seed(0)
-        model = detection(graph=True, word_fully_connected=connected).eval()
+        model = small("graph", word_fully_connected=connected).eval()
         one, two = (scored(model, detection_batch([text, SHORT])) for text in (LONG, other))
         moved = (one - two).abs().amax(-1) > 1e-6
         assert moved.tolist() == [[connected, True, connected, connected], [False] * 4]

@@ -14,8 +14,8 @@ from tests.toolkit.workloads.spelling.models.making import (
     TEXTS,
     WRITES_WORDS,
     correction_batch,
-    nmt,
     scored,
+    small,
 )
 from toolkit.workloads.spelling.models.generation.decoder import DecoderModel
 
@@ -55,7 +55,7 @@ def compare(model: DecoderModel, paths: list[list[int]], wanted: list[torch.Tens
 
 @torch.no_grad()
 def test_generation_of_a_text_has_the_scores_of_training() -> None:
-    model, batch = nmt().eval(), correction_batch(TEXTS)
+    model, batch = small("nmt").eval(), correction_batch(TEXTS)
     assert batch.targets is not None
     training = scored(model, batch).log_softmax(-1)
     lengths = [2, 7, 4]

@@ -45,64 +45,63 @@ def faults(data: SpellingTexts, **options: bool) -> list[str]:
     return [f"{'.'.join(each.key)}: {each.problem}" for each in data.violations(**options)]
 
 
+def settings_of(key: str, path: str) -> dict[str, Any]:
+    """Return the settings of a section that name a file by this key."""
+    name, *places = key.split(".")
+    if name == "noise":
+        return {"noise": ChainedNoise(steps=(RealisticNoise(misspellings=path),))}
+    return {name: (path,) if places else path} | ({"val_splits": None} if name == "validation" else {})
+
+
 RECORD = json.dumps({"sequence": "a letter"})
 TOKENIZER = {"version": "1.0", "model": {"type": "WordLevel", "vocab": {"<unk>": 0}, "unk_token": "<unk>"}}
-#: What is wrong, the key of the file, and the settings of the section.
-FAULTY: dict[str, tuple[str, Callable[[Written], dict[str, Any]]]] = {
-    "bytes that are not UTF-8": (
+#: The key of a file, its name and content (of two files: its folder's), and what is said about it.
+FAULTY: list[tuple[str, dict[str, str | bytes], str]] = [
+    (
         "datasets.0",
-        lambda written: {"datasets": (written("t.txt", "\n".join([*LINES, "für"]).encode("latin-1")),)},
+        {"t.txt": "\n".join([*LINES, *LINES, "für"]).encode("latin-1")},
+        "t.txt:41: byte 2 is not",
     ),
-    "a compressed file": (
-        "test.0",
-        lambda written: {"test": (written("t.txt.gz", gzip.compress("\n".join(LINES).encode())),)},
-    ),
-    "an empty data set": ("datasets.0", lambda written: {"datasets": (written("t.txt", b""),)}),
-    "a data set of one line": ("datasets.0", lambda written: {"datasets": (written("t.txt", ["a"]),)}),
-    "an empty file for testing": ("test.0", lambda written: {"test": (written("t.txt", b"\n \n"),)}),
-    "files with different numbers of lines": (
-        "test.0",
-        lambda written: {"test": (pair(written, ["a b", "c"], ["a b"]),)},
-    ),
-    "a missing label": (
-        "test.0",
-        lambda written: {"test": (pair(written, ["a b c"] * 2, ["0 1", "1 0 0"]),)},
-    ),
-    "a comma after an object": (
-        "validation.0",
-        lambda written: {"val_splits": None, "validation": (written("t.jsonl", [RECORD, RECORD + ","]),)},
-    ),
-    "an object without a model": (
-        "tokenizer_path",
-        lambda written: {"tokenizer_path": written("t.json", b"{}")},
-    ),
-    "a tokenizer without special tokens": (
-        "output_tokenizer_path",
-        lambda written: {"output_tokenizer_path": written("t.json", json.dumps(TOKENIZER).encode())},
-    ),
-    "a line without a tab": (
-        "dictionary",
-        lambda written: {"dictionary": written("d.txt", ["the\t1", "a 2"])},
-    ),
-    "misspellings that are no JSON": (
-        "noise.steps.0.misspellings",
-        lambda written: {
-            "noise": ChainedNoise(steps=(RealisticNoise(misspellings=written("m.json", b"{")),))
-        },
-    ),
-}
+    ("test.0", {"t.txt": b"a\n\xff\n"}, "t.txt:2: byte 1 is not UTF-8"),
+    ("test.0", {"t.txt.gz": gzip.compress("\n".join(LINES).encode())}, "t.txt.gz:1: byte 2 is not UTF-8"),
+    ("datasets.0", {"t.txt": ""}, "t.txt has 0 samples"),
+    ("datasets.0", {"t.txt": "a\n"}, "t.txt has 1 samples"),
+    ("test.0", {"t.txt": "\n \n"}, "t.txt has no text"),
+    ("test.0", {"corrupt.txt": "a b\nc\n", "correct.txt": "a b\n"}, "correct.txt 1; do they belong together"),
+    ("test.0", {"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; do they belong together"),
+    ("test.0", {"corrupt.txt": "a b c\na\n", "correct.txt": "0 1\n1\n"}, "correct.txt:1: found 2 labels"),
+    ("test.0", {"corrupt.txt": "a b\n", "correct.txt": "0 1 1\n"}, "correct.txt:1: found 3 labels"),
+    ("test.0", {"corrupt.txt": "a b\n", "correct.txt": "0 O\n"}, "correct.txt:1: found 'O', expected 0"),
+    ("test.0", {"corrupt.txt": "a b\n", "correct.txt": "01\n"}, "correct.txt:1: found '01', expected 0"),
+    ("validation.0", {"t.jsonl": f"{RECORD}\n{RECORD},\n"}, "t.jsonl:2: not JSON"),
+    ("test.0", {"t.jsonl": "a\n"}, "t.jsonl:1: not JSON"),
+    ("test.0", {"t.jsonl": "[" * 100_000 + "\n"}, "t.jsonl:1: not JSON"),
+    ("test.0", {"t.jsonl": "{}\n"}, "t.jsonl:1: expected an object with texts under `sequence`"),
+    ("test.0", {"t.jsonl": '{"sequence": "cut \\ud83d"}\n'}, "t.jsonl:1: \\ud83d is not a character"),
+    ("tokenizer_path", {"t.json": "{}"}, "is not a tokenizer"),
+    ("output_tokenizer_path", {"t.json": json.dumps(TOKENIZER)}, "t.json lacks <pad>"),
+    ("dictionary", {"d.txt": "the\t1\na 2\n"}, "d.txt:2: found 'a 2'"),
+    ("noise.steps.0.misspellings", {"m.json": "{"}, "m.json is not JSON"),
+]
 
 
-@pytest.mark.parametrize("what", FAULTY)
-def test_a_fault_in_a_file_is_reported_as_by_the_preparation(what: str, make: Make, written: Written) -> None:
-    key, settings = FAULTY[what]
-    data = make(**settings(written))
+@pytest.mark.parametrize("key, files, said", FAULTY, ids=[f"{said} ({key})" for key, _, said in FAULTY])
+def test_a_fault_in_a_file_is_reported_as_by_the_preparation(
+    key: str, files: dict[str, str | bytes], said: str, make: Make, written: Written, tmp_path: Path
+) -> None:
+    paths = [
+        written(f"given/{name}", each if isinstance(each, bytes) else each.encode())
+        for name, each in files.items()
+    ]
+    data = make(**settings_of(key, paths[0] if len(paths) == 1 else os.path.dirname(paths[0])))
     (found,) = faults(data)
     assert found.startswith(f"data.{key}: ")
+    assert said in found
     with pytest.raises(DataError) as refused:
         prepare(data)
-    if "testing" not in what:
-        assert found.removeprefix(f"data.{key}: ") in str(refused.value)
+    # The preparation also knows the lines that are too long.
+    assert found.removeprefix(f"data.{key}: ") in str(refused.value) or "no text" in str(refused.value)
+    assert not list((tmp_path / "prepared").glob("[!.]*"))
 
 
 @pytest.mark.parametrize(

@@ -9,41 +9,7 @@ import torch
 
 from tests.toolkit.workloads.spelling.models.making import CASES, TEXTS, WRITES_WORDS
 from toolkit.workloads.spelling.models.batches import NONE
-from toolkit.workloads.spelling.models.generation.word_blocks import (
-    block_causal,
-    block_cross,
-    block_positions,
-    blocks_of,
-    first_places,
-)
-
-#: The words of input tokens: a special token, words of two and three tokens, a special token, padding.
-READ = torch.tensor([[NONE, 0, 0, 1, 1, 1, NONE, NONE]])
-#: The words of output tokens.
-WRITTEN = torch.tensor([[0, 0, 0, 1, 1, NONE]])
-
-
-def test_output_token_attends_to_the_earlier_tokens_of_its_word() -> None:
-    mask = block_causal(WRITTEN)[0].int().tolist()
-    assert mask == [
-        [1, 0, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0, 0],
-        [1, 1, 1, 0, 0, 0],
-        [0, 0, 0, 1, 0, 0],
-        [0, 0, 0, 1, 1, 0],
-        [0, 0, 0, 0, 0, 1],
-    ]
-
-
-def test_output_token_attends_to_the_input_of_its_word() -> None:
-    mask = block_cross(WRITTEN, READ)[0].int().tolist()
-    assert mask[:3] == [[0, 1, 1, 0, 0, 0, 0, 0]] * 3
-    assert mask[3:5] == [[0, 0, 0, 1, 1, 1, 0, 0]] * 2
-    assert mask[5] == [0] * 8
-
-
-def test_positions_of_a_word_count_from_its_first_input_token() -> None:
-    assert block_positions(WRITTEN, READ).tolist() == [[1, 2, 3, 3, 4, 0]]
+from toolkit.workloads.spelling.models.generation.word_blocks import blocks_of, first_places
 
 
 def test_first_places_are_found_if_tokens_of_a_word_are_not_consecutive() -> None:

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.workloads.spelling.inference.chunks import Passage, passages_of_characters, passages_of_words
+from toolkit.workloads.spelling.inference.chunks import (
+    Passage,
+    Window,
+    passages_of_characters,
+    passages_of_words,
+    windows_of,
+)
 from toolkit.workloads.spelling.inference.merge_chunks import (
     joined_corrections,
     joined_words,
@@ -21,6 +27,10 @@ _TEXT = st.text("ab ", min_size=1, max_size=200).map(str.split).map(" ".join).fi
 def passages(words: list[str], size: int) -> list[Passage]:
     """Return passages, with one token for each character."""
     return list(passages_of_words(words, size, len))
+
+
+def test_context_is_an_eighth_on_each_side() -> None:
+    assert windows_of(2000, list(range(2000)), 512)[1] == Window(begin=384, first=448, last=832, end=896)
 
 
 @given(words=_WORDS, size=st.integers(8, 64))
@@ -70,7 +80,7 @@ def test_repaired_passages_neither_lose_nor_repeat_letters(text: str, draw: st.D
 
 
 def test_a_text_that_fits_becomes_its_correction() -> None:
-    assert joined_corrections(passages(["teh", "cat"], 64), ["the  cat "]) == "the cat"
+    assert joined_corrections(passages(["teh", "cat"], 6), ["the  cat "]) == "the cat"
     assert joined_corrections([], []) == ""
 
 

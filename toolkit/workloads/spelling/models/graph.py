@@ -80,13 +80,13 @@ def build_graph(
     belongs, exists = pieces != NONE, words != NONE
     numbers = (exists.flatten().cumsum(0) - 1).reshape(exists.shape)
     owners = numbers.gather(1, pieces.clamp(min=0))[belongs]
-    count, tokens = int(exists.sum()), len(owners)
+    tokens = len(owners)
     edges = {"inside": torch.stack([torch.arange(tokens, device=owners.device), owners + tokens])}
     complete = {}
     if between_tokens:
         complete["within"] = fully_connected(belongs.sum(1), 0)
     else:
-        edges["within"] = pairs(torch.bincount(owners, minlength=count))
+        edges["within"] = pairs(torch.bincount(owners))
     if between_pieces:
         complete["between"] = fully_connected(exists.sum(1), tokens)
     return Graph(

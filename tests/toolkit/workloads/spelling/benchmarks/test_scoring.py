@@ -82,26 +82,6 @@ def test_a_folder_without_benchmarks_is_refused_with_the_expected_files(tmp_path
         find_benchmarks(tmp_path / "nowhere")
 
 
-def test_every_model_is_scored_on_every_benchmark(tmp_path: Path) -> None:
-    correction_benchmark(tmp_path)
-    word_benchmark(tmp_path)
-    results, faults = scored(tmp_path)
-    assert faults == []
-    assert {(each.benchmark.kind, each.model): each.figures["f1"] for each in results} == {
-        ("sed_words", "half"): pytest.approx(2 / 3),
-        ("sec", "idle_1"): 0.0,
-        ("sec", "right"): 1.0,
-    }
-    assert results[0].to_json()["metrics"]["recall"] == 0.5
-    assert results[0].to_json() | {"metrics": None} == {
-        "kind": "sed_words",
-        "group": "wiki",
-        "split": "realistic",
-        "model": "half",
-        "metrics": None,
-    }
-
-
 def test_a_lowercase_file_makes_case_irrelevant(tmp_path: Path) -> None:
     folder = correction_benchmark(tmp_path)
     write_lines(folder / "predictions" / "right.txt", "THE CAT SAT", "A DOG", "FINE")

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,21 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluate(*words: object) -> int:
     return main(["evaluate", *map(str, words)])
+
+
+Scored = Callable[..., dict[tuple[str, str], dict[str, float]]]
+
+
+@pytest.fixture
+def scored(root: Path, capsys: Capture) -> Scored:
+    """Scores the folder with these options; returns the metrics by kind and model."""
+
+    def metrics(*options: object) -> dict[tuple[str, str], dict[str, float]]:
+        assert evaluate("--benchmark", root, "--json", *options) == 0
+        results = json.loads(capsys.readouterr().out)["results"]
+        return {(each["kind"], each["model"]): each["metrics"] for each in results}
+
+    return metrics
 
 
 def test_all_models_are_in_tables(root: Path, capsys: Capture) -> None:
@@ -56,29 +72,28 @@ def test_a_missing_package_is_named_with_its_extra(root: Path) -> None:
     assert "Traceback" not in answer.stderr
 
 
-def test_an_empty_dictionary_has_no_words(root: Path, capsys: Capture) -> None:
+def test_an_empty_dictionary_has_no_words(root: Path, scored: Scored) -> None:
     word_benchmark(root)
-    words = write_lines(root / "words.txt")
-    assert evaluate("--benchmark", root, "--baselines", "--dictionary", words, "--json") == 0
-    results = json.loads(capsys.readouterr().out)["results"]
-    (found,) = [each for each in results if each["model"] == "out of dictionary (baseline)"]
+    found = scored("--baselines", "--dictionary", write_lines(root / "words.txt"))
     # All six words are called wrong, and two are.
-    assert found["metrics"]["precision"] == pytest.approx(2 / 6)
+    assert found["sed_words", "out of dictionary (baseline)"]["precision"] == pytest.approx(2 / 6)
 
 
-def test_baselines_are_scored_beside_the_models(root: Path, capsys: Capture) -> None:
+def test_every_model_and_baseline_is_scored_on_every_benchmark(root: Path, scored: Scored) -> None:
     correction_benchmark(root)
     word_benchmark(root)
     words = write_lines(root / "words.txt", "the\t9", "cat\t3", "sat\t2", "a\t9", "dog\t2", "fine\t2")
-    assert evaluate("--benchmark", root, "--baselines", "--dictionary", words, "--json") == 0
-    results = json.loads(capsys.readouterr().out)["results"]
-    f1 = {(each["kind"], each["model"]): each["metrics"]["f1"] for each in results}
-    assert f1["sed_words", "out of dictionary (baseline)"] == 1.0
-    assert f1["sec", "symspell (baseline)"] == 1.0
-    assert f1["sec", "do nothing (baseline)"] == 0.0
+    found = scored("--baselines", "--dictionary", words)
+    assert {model: metrics["f1"] for model, metrics in found.items()} == {
+        ("sed_words", "half"): pytest.approx(2 / 3),
+        ("sed_words", "out of dictionary (baseline)"): 1.0,
+        ("sec", "right"): 1.0,
+        ("sec", "idle_1"): 0.0,
+        ("sec", "symspell (baseline)"): 1.0,
+        ("sec", "do nothing (baseline)"): 0.0,
+    }
     # A dictionary also separates errors that are words.
-    of_words = [each["metrics"] for each in results if each["model"] == "half"]
-    assert of_words[0]["non_word_rate"] == 0.5
+    assert found["sed_words", "half"]["non_word_rate"] == 0.5
 
 
 def test_invalid_predictions_are_reported_and_the_others_are_scored(root: Path, capsys: Capture) -> None:
@@ -100,7 +115,9 @@ def test_json_has_results_and_faults(root: Path, capsys: Capture) -> None:
     write_lines(folder / "predictions" / "odd.txt", "1 0 7", "0 1", "0")
     assert evaluate("--benchmark", root, "--json") == 2
     told = json.loads(capsys.readouterr().out)
-    assert [each["model"] for each in told["results"]] == ["half"]
+    ((found, metrics),) = ((each, each.pop("metrics")) for each in told["results"])
+    assert found == {"kind": "sed_words", "group": "wiki", "split": "realistic", "model": "half"}
+    assert metrics["recall"] == 0.5
     assert "odd.txt:1: found '7'" in told["faults"][0]
 
 
@@ -156,32 +173,22 @@ def test_case_is_ignored_in_the_lines_that_a_file_marks(root: Path, capsys: Capt
     assert "flags.txt:3: found 'maybe', expected 0" in capsys.readouterr().err
 
 
-def test_lowercase_ignores_case_in_all_lines(root: Path, capsys: Capture) -> None:
+def test_lowercase_ignores_case_in_all_lines(root: Path, scored: Scored, capsys: Capture) -> None:
     folder = correction_benchmark(root, "bea322")
     write_lines(folder / "predictions" / "loud.txt", "The cat sat", "A dog", "FINE")
-    found = {}
-    for options in ((), ("--lowercase",)):
-        assert evaluate("--benchmark", root, "--json", *options) == 0
-        results = json.loads(capsys.readouterr().out)["results"]
-        found[options] = {each["model"]: each["metrics"] for each in results}
-    assert found[()]["loud"]["f1"] < 1
-    assert found["--lowercase",]["loud"] == found[()]["right"]
+    found, lower = scored(), scored("--lowercase")
+    loud = found.pop(("sec", "loud"))
+    assert loud["f1"] < 1
     # Predictions in lower case keep their scores.
-    assert [found["--lowercase",][name] for name in ("right", "idle_1")] == [
-        found[()][name] for name in ("right", "idle_1")
-    ]
+    assert lower == found | {("sec", "loud"): found["sec", "right"]}
     assert single(folder, "loud.txt", "--lowercase", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["kind"], told["lines"], told["metrics"]) == ("sec", 3, found["--lowercase",]["loud"])
+    assert told == {"kind": "sec", "lines": 3, "metrics": found["sec", "right"]}
 
 
-def test_lowercase_does_not_change_labels(root: Path, capsys: Capture) -> None:
+def test_lowercase_does_not_change_labels(root: Path, scored: Scored) -> None:
     word_benchmark(root)
-    told = []
-    for options in ((), ("--lowercase",)):
-        assert evaluate("--benchmark", root, "--json", *options) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
+    assert scored() == scored("--lowercase")
 
 
 def test_lowercase_is_refused_with_a_lowercase_file_or_a_run(root: Path, capsys: Capture) -> None:

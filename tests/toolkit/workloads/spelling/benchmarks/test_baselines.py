@@ -24,17 +24,19 @@ def test_a_word_is_an_error_if_one_of_its_pieces_is_unknown(text: str, labels: l
     assert unknown_words(text, WORDS) == labels
 
 
-def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest_words() -> None:
-    assert Corrector(WORDS)("teh caat sat") == "the cat sat"
-
-
-def test_case_punctuation_white_space_and_special_words_stay() -> None:
-    made = Corrector(WORDS)('  "Teh, (CAAT)"\tsat 1999 caat.org ')
-    assert made == '  "The, (CAT)"\tsat 1999 caat.org '
-
-
-def test_a_word_without_a_near_word_stays() -> None:
-    assert Corrector(WORDS)("xylophone") == "xylophone"
+@pytest.mark.parametrize(
+    "text, corrected",
+    [
+        ("teh caat sat", "the cat sat"),
+        ('  "Teh, (CAAT)"\tsat 1999 caat.org ', '  "The, (CAT)"\tsat 1999 caat.org '),
+        ("xylophone", "xylophone"),
+    ],
+)
+def test_a_word_is_replaced_by_the_most_frequent_of_the_nearest_words_if_there_are_any(
+    text: str, corrected: str
+) -> None:
+    """Case, punctuation, white space and special words stay."""
+    assert Corrector(WORDS)(text) == corrected
 
 
 def test_each_kind_of_benchmark_has_its_baselines() -> None:

@@ -27,16 +27,6 @@ from toolkit.workloads.spelling.inference.requests import Request
 _STK = (sys.executable, "-m", "slurm")
 
 
-@pytest.fixture(scope="session")
-def detects(of_words: RunDir) -> RunDir:
-    return of_words
-
-
-@pytest.fixture(scope="session")
-def corrects(of_word_corrections: RunDir) -> RunDir:
-    return of_word_corrections
-
-
 @pytest.fixture
 def here(user: User, monkeypatch: pytest.MonkeyPatch) -> User:
     """Runs the command in this process; it must not be replaced by another process."""
@@ -72,26 +62,28 @@ def lines(user: User, monkeypatch: pytest.MonkeyPatch, threads_restored: None) -
 Lines = Callable[..., list[str]]
 
 
-def test_lines_are_answered_in_order(detects: RunDir, lines: Lines) -> None:
+def test_lines_are_answered_in_order(of_words: RunDir, lines: Lines) -> None:
     Path("texts.txt").write_text("the stoen river\n\n  \nover the brigde")
-    asked = ("detect", detects.path, "texts.txt")
+    asked = ("detect", of_words.path, "texts.txt")
     assert lines(*asked) == ["0 1 0", "", "", "0 0 1"]
     assert lines(*asked, "--mark") == ["the [stoen] river", "", "", "over the [brigde]"]
     assert lines(*asked, "--threshold", "1") == ["0 0 0", "", "", "0 0 0"]
 
 
-def test_an_output_file_may_be_the_input_file(detects: RunDir, lines: Lines) -> None:
+def test_an_output_file_may_be_the_input_file(of_words: RunDir, lines: Lines) -> None:
     Path("texts.txt").write_text("the stoen\nover\n")
-    assert lines("detect", detects.path, "texts.txt", "--output", "texts.txt") == []
+    assert lines("detect", of_words.path, "texts.txt", "--output", "texts.txt") == []
     assert Path("texts.txt").read_text() == "0 1\n0\n"
 
 
-def test_detections_can_be_handed_to_the_correction(detects: RunDir, corrects: RunDir, lines: Lines) -> None:
+def test_detections_can_be_handed_to_the_correction(
+    of_words: RunDir, of_word_corrections: RunDir, lines: Lines
+) -> None:
     Path("texts.txt").write_text("the stoen river\n\nover the brigde\n")
-    with_text = lines("detect", detects.path, "texts.txt", "--with-text")
+    with_text = lines("detect", of_words.path, "texts.txt", "--with-text")
     assert with_text == ["the stoen river\t0 1 0", "\t", "over the brigde\t0 0 1"]
     Path("detected.txt").write_text("".join(f"{line}\n" for line in with_text))
-    made = lines("correct", corrects.path, "detected.txt", "--detected")
+    made = lines("correct", of_word_corrections.path, "detected.txt", "--detected")
     assert len(made) == 3
     assert made[0].split()[0] == "the"
     assert made[0].split()[-1] == "river"
@@ -100,19 +92,19 @@ def test_detections_can_be_handed_to_the_correction(detects: RunDir, corrects: R
     assert made[2].split()[:2] == ["over", "the"]
 
 
-def test_detections_may_be_in_a_separate_file(corrects: RunDir, lines: Lines) -> None:
+def test_detections_may_be_in_a_separate_file(of_word_corrections: RunDir, lines: Lines) -> None:
     Path("texts.txt").write_text("the stoen river\nover the brigde\n")
     Path("labels.txt").write_text("0 0 0\n0\n")
-    found = lines("correct", corrects.path, "texts.txt", "--detections", "labels.txt")
+    found = lines("correct", of_word_corrections.path, "texts.txt", "--detections", "labels.txt")
     assert found == ["the stoen river", "over the brigde"]
 
 
 @pytest.mark.slow
 def test_detections_from_standard_input_are_used_until_they_do_not_fit(
-    corrects: RunDir, tmp_path: Path
+    of_word_corrections: RunDir, tmp_path: Path
 ) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\nover the brigde\n")
-    words = ("correct", corrects.path, "texts.txt", "--detections", "-")
+    words = ("correct", of_word_corrections.path, "texts.txt", "--detections", "-")
     answer = ended(*words, cwd=tmp_path, input="0 0 0\n")
     assert (answer.returncode, answer.stdout) == (2, "the stoen river\n")
     said = "standard input: found 1 lines, expected one for each of texts.txt, which has more"
@@ -120,9 +112,9 @@ def test_detections_from_standard_input_are_used_until_they_do_not_fit(
 
 
 @pytest.mark.slow
-def test_a_command_ends_without_an_error_if_its_reader_stops(detects: RunDir, tmp_path: Path) -> None:
+def test_a_command_ends_without_an_error_if_its_reader_stops(of_words: RunDir, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the stoen river\n" * 20_000)
-    command = [*_STK, "detect", str(detects.path), str(tmp_path / "texts.txt")]
+    command = [*_STK, "detect", str(of_words.path), str(tmp_path / "texts.txt")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     ) as process:
@@ -136,10 +128,10 @@ def test_a_command_ends_without_an_error_if_its_reader_stops(detects: RunDir, tm
 
 @pytest.mark.slow
 def test_a_line_is_answered_before_the_next_line_arrives_and_ctrl_c_ends_the_command_with_130(
-    detects: RunDir,
+    of_words: RunDir,
 ) -> None:
     # Tests that run in the background of a shell ignore Ctrl-C, and so would their subprocesses.
-    command = ["env", "--default-signal=INT", *_STK, "detect", str(detects.path)]
+    command = ["env", "--default-signal=INT", *_STK, "detect", str(of_words.path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -170,9 +162,9 @@ def test_a_line_is_answered_before_the_next_line_arrives_and_ctrl_c_ends_the_com
     ],
 )
 def test_invalid_arguments_are_refused_before_a_model_is_loaded(
-    detects: RunDir, of_corrections: RunDir, here: User, words: tuple[str, ...], told: str
+    of_words: RunDir, of_corrections: RunDir, here: User, words: tuple[str, ...], told: str
 ) -> None:
-    runs = {"DETECTS": detects.path, "CORRECTS": of_corrections.path}
+    runs = {"DETECTS": of_words.path, "CORRECTS": of_corrections.path}
     answer = here.stk(*(runs.get(word, word) for word in words))
     assert answer.code == 2
     assert told in answer.err
@@ -181,20 +173,20 @@ def test_invalid_arguments_are_refused_before_a_model_is_loaded(
 
 @pytest.mark.slow
 def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
-    detects: RunDir, corrects: RunDir, user: User
+    of_words: RunDir, of_word_corrections: RunDir, user: User
 ) -> None:
     for benchmark in (word_benchmark, correction_benchmark):
         benchmark(user.root / "bench")
-    asked = ("evaluate", detects.path, corrects.path, "--benchmark", "bench", "--json")
+    asked = ("evaluate", of_words.path, of_word_corrections.path, "--benchmark", "bench", "--json")
     first = user.stk(*asked)
     assert first.code == 0, first.err
-    assert f"run 1 of 2: {detects.run_id} on sed_words/" in first.err
+    assert f"run 1 of 2: {of_words.run_id} on sed_words/" in first.err
     rows = {(each["kind"], each["model"]) for each in json.loads(first.out)["results"]}
     assert rows == {
-        ("sed_words", "half"), ("sed_words", detects.run_id), ("sed_words", corrects.run_id),
-        ("sec", "right"), ("sec", "idle_1"), ("sec", corrects.run_id),
+        ("sed_words", "half"), ("sed_words", of_words.run_id), ("sed_words", of_word_corrections.run_id),
+        ("sec", "right"), ("sec", "idle_1"), ("sec", of_word_corrections.run_id),
     }  # fmt: skip
-    kept = SpellingFiles(corrects).benchmark_predictions("sec", "neuspell", "jfleg")
+    kept = SpellingFiles(of_word_corrections).benchmark_predictions("sec", "neuspell", "jfleg")
     assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
     assert read_json(kept.with_suffix(".json"))["form"] == "text"
     # Predictions are kept for the same texts and weights.
@@ -202,14 +194,14 @@ def test_runs_are_scored_beside_the_predictions_of_a_benchmark(
     answer = user.stk(*asked)
     assert " of 2: " not in answer.err
     again = json.loads(answer.out)["results"]
-    (mine,) = [each for each in again if (each["kind"], each["model"]) == ("sec", corrects.run_id)]
+    (mine,) = [each for each in again if (each["kind"], each["model"]) == ("sec", of_word_corrections.run_id)]
     assert mine["metrics"]["f1"] == 1.0
 
 
-def test_predictions_for_other_texts_are_not_kept_after_a_failure(detects: RunDir, tmp_path: Path) -> None:
+def test_predictions_for_other_texts_are_not_kept_after_a_failure(of_words: RunDir, tmp_path: Path) -> None:
     """The copied run has no predictions of other tests."""
     kept = shutil.ignore_patterns("benchmarks")
-    run = RunDir(shutil.copytree(detects.path, tmp_path / "run", symlinks=True, ignore=kept))
+    run = RunDir(shutil.copytree(of_words.path, tmp_path / "run", symlinks=True, ignore=kept))
     first, second = (find_benchmarks(word_benchmark(tmp_path / name)) for name in ("first", "second"))
     second[0].corrupt.write_text("a\nb\nc\n", encoding="utf-8")
     (found, unused) = predict([run], first, _Writes("0 0 0"), lambda line: None)
@@ -242,37 +234,37 @@ sys.exit({code})
 
 @pytest.mark.slow
 def test_a_run_that_cannot_be_scored_does_not_affect_the_others(
-    detects: RunDir, corrects: RunDir, user: User, tmp_path: Path
+    of_words: RunDir, of_word_corrections: RunDir, user: User, tmp_path: Path
 ) -> None:
     word_benchmark(tmp_path / "bench")
-    unfinished = RunDir(shutil.copytree(corrects.path, tmp_path / "under-way", symlinks=True))
+    unfinished = RunDir(shutil.copytree(of_word_corrections.path, tmp_path / "under-way", symlinks=True))
     unfinished.result.unlink()
-    damaged = RunDir(shutil.copytree(corrects.path, tmp_path / "damaged", symlinks=True))
+    damaged = RunDir(shutil.copytree(of_word_corrections.path, tmp_path / "damaged", symlinks=True))
     shutil.rmtree(damaged.checkpoint(read_json(damaged.result)["best"]["step"]))
-    runs = (unfinished.path, damaged.path, detects.path)
+    runs = (unfinished.path, damaged.path, of_words.path)
     answer = user.stk("evaluate", *runs, "--benchmark", "bench", "--markdown", "all.md", "--json")
     assert answer.code == 4, answer.err
     told = json.loads(answer.out)
-    assert {each["model"] for each in told["results"]} == {"half", detects.run_id}
+    assert {each["model"] for each in told["results"]} == {"half", of_words.run_id}
     assert [each.split()[0] for each in told["unscored"]] == ["under-way", "damaged"]
     assert "error: under-way has not finished" in answer.err
-    assert detects.run_id in Path("all.md").read_text(encoding="utf-8")
+    assert of_words.run_id in Path("all.md").read_text(encoding="utf-8")
 
 
 def test_tables_of_an_earlier_call_stay_if_there_are_no_results(
-    detects: RunDir, user: User, tmp_path: Path
+    of_words: RunDir, user: User, tmp_path: Path
 ) -> None:
     folder = word_benchmark(tmp_path / "bench")
     (tmp_path / "bench" / "sed_words" / "results" / "wiki" / "realistic" / "half.txt").unlink()
-    run = RunDir(shutil.copytree(detects.path, tmp_path / "under-way", symlinks=True))
+    run = RunDir(shutil.copytree(of_words.path, tmp_path / "under-way", symlinks=True))
     run.result.unlink()
     Path("all.md").write_text("of yesterday", encoding="utf-8")
     assert user.stk("evaluate", run.path, "--benchmark", folder, "--markdown", "all.md").code == 4
     assert Path("all.md").read_text(encoding="utf-8") == "of yesterday"
 
 
-def test_a_run_without_a_benchmark_of_its_kind_is_refused(detects: RunDir, user: User) -> None:
+def test_a_run_without_a_benchmark_of_its_kind_is_refused(of_words: RunDir, user: User) -> None:
     correction_benchmark(user.root / "bench")
-    answer = user.stk("evaluate", detects.path, "--benchmark", "bench")
+    answer = user.stk("evaluate", of_words.path, "--benchmark", "bench")
     assert answer.code == 2
     assert "which is for benchmarks of sed_words, sed_sequence: found sec" in answer.err

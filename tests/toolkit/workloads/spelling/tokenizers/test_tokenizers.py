@@ -56,15 +56,6 @@ def test_the_name_of_a_special_token_in_a_text_is_plain_text(made):
     assert not {made.padding, made.begin, made.end} & set(numbers.tolist())
 
 
-@given(NORMALISED)
-def test_bpe_and_bytes_decode_any_text_exactly(text):
-    for name in ("bpe", "bytes"):
-        tokenizer = TextTokenizer(MADE[name])
-        numbers = tokenizer.encode(text)
-        assert tokenizer.decode(numbers) == text
-        assert tokenizer.unknown not in numbers
-
-
 @given(ASCII)
 def test_characters_decode_ascii_exactly(text):
     tokenizer = TextTokenizer(MADE["characters"])

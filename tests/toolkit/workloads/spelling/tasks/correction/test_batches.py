@@ -6,11 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolkit.workloads.spelling.spelling_files import texts
 from toolkit.task import lists_of
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.tasks.correction.batches import (
@@ -21,7 +19,7 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
     units_of,
     word_targets,
 )
-from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, train_bpe
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer
 
 PADDING, BEGIN, END = 0, 2, 3
@@ -35,11 +33,6 @@ def test_units_are_separated_by_the_end_token_and_unended_units_are_empty(writte
     found = lists_of(ids_of(written, END))
     assert found.values.dtype == np.int64
     assert [units_of(ids, END) for ids in found] == [[unit or () for unit in each] for each in written]
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> TextTokenizer:
-    return TextTokenizer(train_bpe(texts(200), 300))
 
 
 def test_a_word_stays_if_a_part_of_it_is_unknown():
@@ -68,15 +61,6 @@ def test_a_word_or_a_text_stays_if_nothing_was_written(written):
 def test_white_space_in_and_around_a_word_is_left_out(parts, around, between):
     made = text_of_words([(5,), None], ["teh", "b"], decodes_to(around + between.join(parts) + around))
     assert made == f"{''.join(parts)} b"
-
-
-@given(st.data())
-def test_any_tokens_give_one_word_for_each_word(tokenizer, data):
-    words = data.draw(st.lists(st.text("abcé,\u0301", min_size=1, max_size=5), min_size=1, max_size=6))
-    # These include special tokens and parts of characters.
-    tokens = st.lists(st.integers(0, len(tokenizer) - 1), max_size=4).map(tuple)
-    written = [data.draw(st.none() | tokens) for _ in words]
-    assert len(text_of_words(written, words, tokenizer).split()) == len(words)
 
 
 def test_a_decoder_of_texts_reads_each_token_and_predicts_the_next():

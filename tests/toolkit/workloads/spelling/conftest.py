@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +19,13 @@ from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_word_corrections,
     tiny_words,
     tiny_words_graph,
+    write_pairs,
 )
 from toolkit.config import Experiment
 from toolkit.run.run_dir import RunDir
+from toolkit.task import task_class
 
+OnBenchmark = Callable[..., Any]
 _LONGER = ("train.epochs=6", "model.dropout=0.0")
 
 
@@ -49,3 +53,16 @@ of_repaired_corrections = _trained(tiny_repaired_corrections)
 of_repairs = _trained(tiny_repair, *_LONGER)
 of_plus = _trained(tiny_plus)
 of_plus_detection = _trained(tiny_plus_detection)
+
+
+@pytest.fixture
+def on_benchmark(tmp_path: Path) -> OnBenchmark:
+    """Makes the task of an experiment, with a benchmark of these lines as its test set."""
+
+    def made(make: Callable[..., Experiment], corrupt: list[str], correct: list[str], *overrides: str) -> Any:
+        folder = write_pairs(tmp_path / "benchmark", corrupt, correct)
+        experiment = make(tmp_path, f"data.test=[{folder}]", *overrides)
+        kind: Any = task_class(experiment)
+        return kind(experiment)
+
+    return made

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.workloads.spelling.spelling_files import tiny_words, write_pairs
+from tests.toolkit.workloads.spelling.conftest import OnBenchmark
+from tests.toolkit.workloads.spelling.spelling_files import tiny_texts, tiny_words
 from toolkit.errors import DataError
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation
 from toolkit.testing.contract import evaluated
-from toolkit.workloads.spelling.config.noise import NoNoise
-from toolkit.workloads.spelling.config.tasks import SedSequence
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.detection import DetectionScore
 from toolkit.workloads.spelling.models.batches import DetectionBatch
-from toolkit.workloads.spelling.tasks.detection import DetectionTask, SedSequenceTask, SedWordsTask
+from toolkit.workloads.spelling.tasks.detection import DetectionTask, SedWordsTask
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 
 #: Texts and their labels. The non-word stoen is wrong, and under is written instead of over.
 CORRUPT = ["the stoen under river", "", "garden " * 110, "river, window", "stoen the"]
 GOLDS = ["0 1 1 0", "", " ".join(["0"] * 110), "0 0", "1 0"]
-
-Made = Callable[..., DetectionTask]
 
 
 class _Says(nn.Module):
@@ -47,26 +41,12 @@ class _Says(nn.Module):
         return torch.stack([~wrong, wrong], dim=-1).float()
 
 
-@pytest.fixture
-def task(tmp_path: Path) -> Made:
-    """Makes a task on a benchmark of these lines."""
-
-    def made(cls: type[DetectionTask], golds: list[str], **data: Any) -> DetectionTask:
-        folder = write_pairs(tmp_path / "benchmark", CORRUPT, golds)
-        experiment = tiny_words(tmp_path)
-        section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise(), **data)
-        kind = SedSequence() if cls is SedSequenceTask else experiment.task
-        return cls(dataclasses.replace(experiment, data=section, task=kind))
-
-    return made
-
-
 def scored(task: DetectionTask, every: int) -> Evaluation:
     return evaluated(task, _Says(every), "test", batch_size=2)
 
 
-def test_each_word_is_counted_once_and_each_error_by_its_kind(task: Made) -> None:
-    detection = task(SedWordsTask, GOLDS)
+def test_each_word_is_counted_once_and_each_error_by_its_kind(on_benchmark: OnBenchmark) -> None:
+    detection = on_benchmark(tiny_words, CORRUPT, GOLDS)
     # Called wrong: the, under; river,; stoen. Wrong: stoen, under; stoen.
     found = scored(detection, 2)
     score = DetectionScore.of_sums(*found.sums[2:].tolist())
@@ -78,8 +58,8 @@ def test_each_word_is_counted_once_and_each_error_by_its_kind(task: Made) -> Non
     assert (metrics["real_word_rate"], metrics["non_word_rate"]) == (1.0, 0.5)
 
 
-def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, run: RunDir) -> None:
-    detection = task(SedWordsTask, GOLDS)
+def test_predictions_have_a_line_for_each_line_of_the_file(on_benchmark: OnBenchmark, run: RunDir) -> None:
+    detection = on_benchmark(tiny_words, CORRUPT, GOLDS)
     detection.write_report(run, "test", scored(detection, 2))
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
     assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 110), "1 0", "1 0"]
@@ -87,8 +67,8 @@ def test_predictions_have_a_line_for_each_line_of_the_file(task: Made, run: RunD
     assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
 
 
-def test_texts_may_have_a_single_label(task: Made, run: RunDir) -> None:
-    detection = task(SedSequenceTask, ["1", "0", "0", "0", "1"])
+def test_texts_may_have_a_single_label(on_benchmark: OnBenchmark, run: RunDir) -> None:
+    detection = on_benchmark(tiny_texts, CORRUPT, ["1", "0", "0", "0", "1"])
     found = scored(detection, 1)
     detection.write_report(run, "test", found)
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
@@ -96,16 +76,16 @@ def test_texts_may_have_a_single_label(task: Made, run: RunDir) -> None:
     assert detection.metrics("test", found)["accuracy"] == pytest.approx(2 / 3)
 
 
-def test_words_without_a_label_are_not_scored(task: Made) -> None:
-    detection = task(SedWordsTask, ["1", "0", "0", "0 0", "1"])
+def test_words_without_a_label_are_not_scored(on_benchmark: OnBenchmark) -> None:
+    detection = on_benchmark(tiny_words, CORRUPT, ["1", "0", "0", "0 0", "1"])
     found = scored(detection, 2)
     assert (found.sums[detection.score_sums.index("labels")], found.sums[1]) == (2, 2)
     assert np.isfinite(list(detection.metrics("test", found).values())).all()
 
 
-def test_labels_of_texts_are_refused_for_words(task: Made) -> None:
+def test_labels_of_texts_are_refused_for_words(on_benchmark: OnBenchmark) -> None:
     with pytest.raises(DataError, match=r"benchmark: no text of test has a label for each word"):
-        task(SedWordsTask, ["1", "0", "0", "0", "1"])
+        on_benchmark(tiny_words, CORRUPT, ["1", "0", "0", "0", "1"])
 
 
 def test_white_space_may_be_noise_only_if_the_tokenizer_reads_characters(tmp_path: Path) -> None:

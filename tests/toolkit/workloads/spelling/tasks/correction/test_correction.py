@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.toolkit.workloads.spelling.spelling_files import (
-    tiny_corrections,
-    tiny_word_corrections,
-    write_pairs,
-)
-from toolkit.config.schema import Experiment
+from tests.toolkit.workloads.spelling.conftest import OnBenchmark
+from tests.toolkit.workloads.spelling.spelling_files import tiny_corrections, tiny_word_corrections
 from toolkit.errors import DataError
 from toolkit.task import Evaluation, lists_of
 from toolkit.testing.contract import evaluated
@@ -27,7 +22,6 @@ from toolkit.workloads.spelling.models.batches import CorrectionBatch
 from toolkit.workloads.spelling.models.search import Written
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
 from toolkit.workloads.spelling.tasks.correction.batches import units_of
-from toolkit.workloads.spelling.tasks.correction.sec_nmt import SecNmtTask
 from toolkit.workloads.spelling.tasks.correction.sec_words_nmt import SecWordsNmtTask
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters, save
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
@@ -46,15 +40,8 @@ Made = Callable[..., CorrectionTask[Any]]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    """Makes a task on a benchmark of these lines."""
-
-    def run(kind: Callable[..., Experiment], *overrides: str, correct: list[str] = CORRECT) -> Any:
-        folder = write_pairs(tmp_path / "benchmark", CORRUPT, correct)
-        experiment = kind(tmp_path, f"data.test=[{folder}]", *overrides)
-        return (SecNmtTask if kind is tiny_corrections else SecWordsNmtTask)(experiment)
-
-    return run
+def made(on_benchmark: OnBenchmark) -> Made:
+    return lambda kind, *overrides, correct=CORRECT: on_benchmark(kind, CORRUPT, correct, *overrides)
 
 
 def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:

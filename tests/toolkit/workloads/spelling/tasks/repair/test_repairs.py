@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from tests.toolkit.workloads.spelling.conftest import OnBenchmark
 from tests.toolkit.workloads.spelling.spelling_files import (
     tiny_plus,
     tiny_repair,
     tiny_words,
     untrained_repair,
-    write_pairs,
 )
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
@@ -29,7 +29,6 @@ from toolkit.task import Evaluation
 from toolkit.testing.contract import evaluated
 from toolkit.training.warm_start.find import find_weights
 from toolkit.training.warm_start.load import load_exact_weights
-from toolkit.workloads.spelling.config.noise import NoNoise
 from toolkit.workloads.spelling.data.texts.repairs import DELETE, INSERT, KEEP, repaired, repairs_of
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
@@ -80,20 +79,12 @@ class _Deletes(nn.Module):
         return torch.tensor([0.0, 0.0, 1.0]).expand(*batch.tokens.shape, 3)
 
 
-@pytest.fixture
-def task(tmp_path: Path) -> TokenizationRepairTask:
-    """The task on a benchmark of these lines."""
-    folder = write_pairs(tmp_path / "benchmark", CORRUPT, GOLDS)
-    experiment = tiny_repair(tmp_path)
-    section = dataclasses.replace(experiment.data, test=(str(folder),), noise=NoNoise())
-    return TokenizationRepairTask(dataclasses.replace(experiment, data=section))
-
-
 def scored(task: Any, model: nn.Module) -> Evaluation:
     return evaluated(task, model, "test", batch_size=2)
 
 
-def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairTask, run: RunDir) -> None:
+def test_repairs_have_a_line_for_each_line_of_the_file(on_benchmark: OnBenchmark, run: RunDir) -> None:
+    task = on_benchmark(tiny_repair, CORRUPT, GOLDS)
     found = scored(task, _Deletes())
     task.write_report(run, "test", found)
     lines = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
@@ -107,10 +98,9 @@ def test_repairs_have_a_line_for_each_line_of_the_file(task: TokenizationRepairT
     assert (metrics["f1"], metrics["sequence_accuracy"]) == (pytest.approx(4 / 6), 0.0)
 
 
-def test_labels_are_refused_for_the_repair_of_texts(tmp_path: Path) -> None:
-    write_pairs(tmp_path, ["th ecat"], ["0 1"])
+def test_labels_are_refused_for_the_repair_of_texts(on_benchmark: OnBenchmark) -> None:
     with pytest.raises(DataError, match=r"correct\.txt has labels, expected texts: .*tokenization_repair"):
-        TokenizationRepairTask(tiny_repair(tmp_path, f"data.test=[{tmp_path}]"))
+        on_benchmark(tiny_repair, ["th ecat"], ["0 1"])
 
 
 def test_tokenizer_with_tokens_of_several_characters_is_refused(tmp_path: Path) -> None:

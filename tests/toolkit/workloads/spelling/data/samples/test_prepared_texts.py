@@ -123,12 +123,14 @@ def test_the_fingerprint_with_one_draw_is_that_of_earlier_versions(make: Make) -
     assert describe(drawn, find_sources(drawn, lambda *_: None), None)["settings"]["noise_draws"] == 2
 
 
-def test_pairs_occur_once_for_any_number_of_draws(make: Make, tmp_path: Path) -> None:
-    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}] * 8
-    path = write_texts(tmp_path / "own.jsonl", [*map(json.dumps, records)])
+def test_pairs_and_empty_lines_occur_once_for_any_number_of_draws(make: Make, tmp_path: Path) -> None:
+    records = [{"sequence": "a stoen", "target_sequence": "a stone"}, {"sequence": "the river"}]
+    path = write_texts(tmp_path / "own.jsonl", [*map(json.dumps, records), ""] * 8)
     prepared = prepare(make(datasets=(str(path),), val_splits=(2,), noise_draws=3))
     query = "SELECT DISTINCT target, count(*) FROM samples WHERE split = 'train' GROUP BY line"
     assert sorted(rows(prepared, query)) == [("a stone", 1), ("the river", 3)]
+    assert prepared.meta["left_out"] == {"empty": 8}
+    assert "left out: 8 lines (empty)" in prepared.summary()
 
 
 def test_a_data_set_that_cannot_be_divided_is_named(make: Make, tmp_path: Path) -> None:
@@ -162,13 +164,6 @@ def test_long_and_empty_lines_are_left_out_and_counted(make: Make, tmp_path: Pat
     assert prepared.meta["left_out"] == {"empty": 1, "too long": 1}
     assert list(prepared.split("test").left_out()) == [(1, 1, ""), (1, 2, lines[2].strip())]
     assert "left out: 1 lines (too long)" in prepared.summary()
-
-
-def test_an_empty_line_counts_once_for_any_number_of_draws(make: Make, tmp_path: Path) -> None:
-    path = write_texts(tmp_path / "own.txt", ["a stone", "", "a bridge"] * 4)
-    prepared = prepare(make(datasets=(str(path),), val_splits=(2,), noise_draws=3))
-    assert prepared.meta["left_out"] == {"empty": 4}
-    assert "left out: 4 lines (empty)" in prepared.summary()
 
 
 def test_words_of_a_pair_of_other_numbers_of_words_have_no_labels(make: Make, tmp_path: Path) -> None:

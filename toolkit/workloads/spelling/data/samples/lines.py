@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,28 +31,19 @@ def line_starts(path: Path) -> Starts:
     return starts if starts[-1] == size else np.append(starts, size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineReader:
-    """Reads lines of a source.
+def read_lines(
+    source: Source, starts: Sequence[Starts], places: Starts, *, has_labels: bool
+) -> Iterator[Line]:
+    """Yield the lines of these places, from 0, of a source. Raises DataError naming file and line.
 
     starts      the starts of the lines of each of its files, as returned by `line_starts`
     has_labels  whether its second file has labels instead of texts
     """
-
-    source: Source
-    starts: tuple[Starts, ...]
-    has_labels: bool
-
-    def read(self, places: Starts) -> Iterator[Line]:
-        """Yield the lines of these places, from 0. Raises DataError naming file and line."""
-        with ExitStack() as stack:
-            streams = [stack.enter_context(open(file, "rb")) for file in self.source.files]
-            for place in places.tolist():
-                texts = [
-                    _text(file, stream, starts, place)
-                    for file, stream, starts in zip(self.source.files, streams, self.starts, strict=True)
-                ]
-                yield parse_line(self.source, place, texts, has_labels=self.has_labels)
+    with ExitStack() as stack:
+        streams = [stack.enter_context(open(file, "rb")) for file in source.files]
+        for place in places.tolist():
+            files = zip(source.files, streams, starts, strict=True)
+            yield parse_line(source, place, [_text(*each, place) for each in files], has_labels=has_labels)
 
 
 def _text(file: Path, stream: BinaryIO, starts: Starts, place: int) -> str:

@@ -20,7 +20,7 @@ from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
-from toolkit.workloads.spelling.data.samples.lines import LineReader, line_starts
+from toolkit.workloads.spelling.data.samples.lines import line_starts, read_lines
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
 from toolkit.workloads.spelling.data.samples.parse_line import Line, holds_labels
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source, different_counts
@@ -85,10 +85,11 @@ class Job:
     def lines(self, source: int) -> int:
         return len(self._load("starts", source, 0)) - 1
 
-    def reader(self, source: int) -> LineReader:
-        files = range(len(self.sources[source].files))
-        starts = tuple(self._load("starts", source, file) for file in files)
-        return LineReader(source=self.sources[source], starts=starts, has_labels=self.has_labels[source])
+    def read(self, number: int, places: Array) -> Iterator[Line]:
+        """Yield the lines of these places of a source. Raises DataError naming file and line."""
+        source = self.sources[number]
+        starts = [self._load("starts", number, file) for file in range(len(source.files))]
+        return read_lines(source, starts, places, has_labels=self.has_labels[number])
 
     def shards(self) -> Iterator[Shard]:
         for number in range(len(self.sources)):
@@ -152,7 +153,7 @@ class ShardMaker:
         seed = job.sources[shard.source].seed(job.data.noise_seed)
         numbers = np.array(places, np.int64) % max(job.lines(shard.source), 1)
         lists: list[dict[str, Array]] = []
-        lines = job.reader(shard.source).read(numbers)
+        lines = job.read(shard.source, numbers)
         for place, number, split, line in zip(places, numbers.tolist(), splits, lines, strict=True):
             if place != number and (line.target is not None or not line.text):
                 # A further draw has other errors only for clean texts.

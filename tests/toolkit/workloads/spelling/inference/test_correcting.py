@@ -59,11 +59,25 @@ def test_the_search_can_be_changed(of_corrections: RunDir, kind: str) -> None:
     assert len(wider.correct(texts)) == 3
 
 
-def test_repairs_are_those_of_the_evaluation(of_repairs: RunDir) -> None:
-    texts = texts_of_test(of_repairs)
-    found = open_corrector(of_repairs, "cpu").correct(texts)
-    assert found == SpellingFiles(of_repairs).repairs("test").read_text(encoding="utf-8").splitlines()
-    assert found != texts
+@pytest.mark.parametrize("name", ["of_repairs", "of_plus", "of_plus_detection"])
+def test_repairs_are_those_of_the_evaluation(name: str, request: pytest.FixtureRequest) -> None:
+    run = request.getfixturevalue(name)
+    corrector, texts = open_corrector(run, "cpu"), texts_of_test(run)
+    written = SpellingFiles(run).repairs("test").read_text(encoding="utf-8").splitlines()
+    assert corrector.repair(texts) == written != texts
+    if name != "of_plus":
+        # Without a decoder, the correction is the repair.
+        assert corrector.correct(texts) == written
+
+
+def test_correction_of_a_text_does_not_depend_on_other_texts(of_plus: RunDir) -> None:
+    corrector, texts = open_corrector(of_plus, "cpu"), texts_of_test(of_plus)
+    long = " ".join(8 * texts)
+    assert len(long) > 2 * corrector.opened.max_tokens
+    made = corrector.correct([*texts, "", long])
+    assert len(made) == len(texts) + 2
+    assert made[-2] == ""
+    assert made[0] == corrector.correct(texts[:1])[0]
 
 
 def test_repairs_of_long_texts_change_only_white_space(of_repairs: RunDir) -> None:

@@ -83,6 +83,13 @@ def test_texts_without_words_have_no_labels(of_words: RunDir, of_texts: RunDir) 
     assert open_detector(of_words, "cpu").detect([]) == []
 
 
+def test_each_word_of_the_unrepaired_text_has_a_label(of_plus: RunDir, of_plus_detection: RunDir) -> None:
+    texts = ["the stoen river", "", "garden " * 100, "x" * 3000]
+    for run in (of_plus, of_plus_detection):
+        found = open_detector(run, "cpu").detect(texts)
+        assert [len(labels) for labels in found] == [3, 0, 100, 1]
+
+
 def test_a_long_text_has_the_highest_probability_of_its_passages(of_texts: RunDir) -> None:
     detector = open_detector(of_texts, "cpu")
     long = f"{'the river over ' * 40} stoen rvier {'bridge, garden ' * 40}"

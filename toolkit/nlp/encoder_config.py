@@ -11,8 +11,9 @@ from typing import Any
 
 from toolkit.data.sources.named_files import violation_of
 from toolkit.errors import DataError
+from toolkit.files import read_object
 from toolkit.nlp.hub import check_local_model, check_weights
-from toolkit.nlp.tokenizers.tokenizer_files import read_json_object, vocabulary_size
+from toolkit.nlp.tokenizers.tokenizer_files import vocabulary_size
 from toolkit.workload import Violation
 
 #: Architectures with a table of positions, by `model_type`. Those with relative positions have no limit,
@@ -56,7 +57,6 @@ def padding_problem(settings: Mapping[str, Any], path: str) -> str:
 
 
 def check_encoder(
-    key: str,
     path: str,
     data: Any,
     keys: Sequence[str],
@@ -64,20 +64,19 @@ def check_encoder(
     tokenizer: str,
     more: str = "",
 ) -> Iterator[Violation]:
-    """Find what is wrong with an encoder: no such model, one that mixes padding into the vectors of texts,
-    too long samples, layers or tokens it does not have.
+    """Find what is wrong with the encoder in model.path: no such model, one that mixes padding into the
+    vectors of texts, too long samples, layers or tokens it does not have.
 
-    key        the option with its folder
     keys       options of the data section that limit the tokens that the encoder reads
     layers     number of its layers that are kept, by option; None: all
     tokenizer  option of the data section with the folder of the tokenizer
     more       further advice about long samples
     """
-    yield from violation_of(key, check_local_model, path, "config.json")
-    yield from violation_of(key, check_weights, path)
-    settings = settings_in(Path(path))
+    yield from violation_of("model.path", check_local_model, path, "config.json")
+    yield from violation_of("model.path", check_weights, path)
+    settings = settings_in(path)
     if problem := padding_problem(settings, path):
-        yield Violation(key=tuple(key.split(".")), problem=problem, hint="a model such as BERT")
+        yield Violation(key=("model", "path"), problem=problem, hint="a model such as BERT")
     most = usable_positions(settings)
     for name in keys:
         if most is not None and getattr(data, name) > most:
@@ -93,8 +92,8 @@ def check_encoder(
     is_other = folder is not None and Path(folder) != Path(path)
     tokens = vocabulary_size(Path(folder)) if is_other else 0
     if isinstance(rows, int) and tokens > rows:
-        problem = f"{folder} has {tokens:,} tokens, but {key} ({path}) has vectors for {rows:,}"
-        yield Violation(key=("data", tokenizer), problem=problem, hint=f"usually ${{{key}}}")
+        problem = f"{folder} has {tokens:,} tokens, but model.path ({path}) has vectors for {rows:,}"
+        yield Violation(key=("data", tokenizer), problem=problem, hint="usually ${model.path}")
 
 
 def check_longest(settings: dict[str, Any], longest: int, path: str, key: str) -> None:
@@ -125,13 +124,10 @@ def encoder_difference(own: tuple[str, int | None], other: tuple[str, int | None
 
 def _sizes(path: str, layers: int | None) -> Mapping[str, Any]:
     """Return the known sizes of an encoder; none for one on a hub."""
-    settings = settings_in(Path(path))
+    settings = settings_in(path)
     return settings | {"num_hidden_layers": layers} if settings and layers is not None else settings
 
 
-def settings_in(folder: Path) -> dict[str, Any]:
+def settings_in(path: str) -> dict[str, Any]:
     """The encoder's config.json; empty if it is missing, which other checks report, or on a hub."""
-    try:
-        return read_json_object(folder / "config.json")
-    except DataError:
-        return {}
+    return read_object(Path(path) / "config.json")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import DataError
+from toolkit.files import read_object
 from toolkit.nlp.hub import optional_file, pretrained_file
 
 TOKENIZER = "tokenizer.json"
@@ -28,11 +29,8 @@ def content(path: str) -> dict[str, Any]:
 
 def vocabulary_size(folder: Path) -> int:
     """Number of tokens of a tokenizer.json without those that were added later; 0 if it is not known."""
-    try:
-        model = read_json_object(folder / TOKENIZER).get("model")
-    except DataError:
-        # Missing, which another check reports, or on a hub.
-        return 0
+    # Without the file, which another check reports, or on a hub, there is no model.
+    model = read_object(folder / TOKENIZER).get("model")
     tokens = model.get("vocab") if isinstance(model, dict) else None
     return len(tokens) if isinstance(tokens, dict | list) else 0
 

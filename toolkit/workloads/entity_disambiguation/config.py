@@ -149,7 +149,7 @@ class _OfPretrained(ModelSection):
     def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
         keys = ["max_tokens", "max_entity_tokens"]
         layers = {f"model.{name}": getattr(self, name) for name in ("context_layers", "entity_layers")}
-        return check_encoder("model.path", self.path, experiment.data, keys, layers, "tokenizer_path")
+        return check_encoder(self.path, experiment.data, keys, layers, "tokenizer_path")
 
     def difference(self, other: Any) -> str:
         if found := ModelSection.difference(self, other):

@@ -177,10 +177,8 @@ class Pretrained(ModelSection):
         data = experiment.data
         more = "; data.fold makes several samples of a longer text" if data.fold == "none" else ""
         layers = {"model.layers": self.layers}
-        yield from check_encoder(
-            "model.path", self.path, data, ["max_tokens"], layers, "tokenizer_path", more
-        )
-        settings = settings_in(Path(self.path))
+        yield from check_encoder(self.path, data, ["max_tokens"], layers, "tokenizer_path", more)
+        settings = settings_in(self.path)
         if problem := head_problem(settings, self.path):
             yield Violation(key=("model", "path"), problem=problem, hint="a model such as BERT")
         if (present := labels_of_head(settings)) is None:

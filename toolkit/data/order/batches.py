@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.config.schema import Evaluation, Train
 from toolkit.data.order.sample_order import EpochPlan, plan_epoch, plan_evaluation, steps_per_epoch
 from toolkit.data.order.token_budget import Lengths, plan_evaluation_tokens, plan_tokens, steps_of_tokens
@@ -23,27 +25,13 @@ def epoch_plan(train: Train, lengths: Lengths, *, seed: int, epoch: int, fingerp
 
     Raises DataError if one of them is longer than train.batch_max_length.
     """
+    key: dict[str, Any] = {"seed": seed, "epoch": epoch, "fingerprint": fingerprint}
+    key["micro_batches"] = train.micro_batches
     if train.batch_max_length is not None:
-        return plan_tokens(
-            lengths,
-            budget=train.batch_max_length,
-            span=train.bucket_span,
-            micro_batches=train.micro_batches,
-            seed=seed,
-            epoch=epoch,
-            fingerprint=fingerprint,
-        )
+        return plan_tokens(lengths, budget=train.batch_max_length, span=train.bucket_span, **key)
     assert train.batch_size is not None
     assert train.bucket_batches is not None
-    return plan_epoch(
-        lengths,
-        batch_size=train.batch_size,
-        micro_batches=train.micro_batches,
-        pool_batches=train.bucket_batches,
-        seed=seed,
-        epoch=epoch,
-        fingerprint=fingerprint,
-    )
+    return plan_epoch(lengths, batch_size=train.batch_size, pool_batches=train.bucket_batches, **key)
 
 
 def evaluation_plan(evaluation: Evaluation, lengths: Lengths) -> EpochPlan:

@@ -122,12 +122,15 @@ class _Samples:
         """Map the provisional numbers to ids, block by block, and write the samples."""
         lengths = self.fragments.lengths
         done, total = 0, int(lengths.sum(dtype=np.int64))
-        lists = JsonLists(int(final_ids.max()) + 1)
+        # The digits of each id, a comma and a space, padded with zero bytes.
+        digits = np.array([f"{number}, " for number in range(int(final_ids.max()) + 1)], dtype="S")
+        widths = np.char.str_len(digits)
         with open(self.folder / layout.TOKENS.file, "wb") as stream:
             for part, numbers in self._blocks():
                 ids = final_ids[numbers]
                 stream.write(ids.data)
-                self._write_rows(part, lists.of(ids, np.cumsum(lengths[part], dtype=np.int64)))
+                ends = np.cumsum(widths[ids])[np.cumsum(lengths[part], dtype=np.int64) - 1]
+                self._write_rows(part, _json_lists(digits[ids], ends))
                 done += len(ids)
                 progress("encode", done, total)
         (self.folder / PROVISIONAL).unlink()
@@ -190,20 +193,8 @@ class _Samples:
         self.database.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-class JsonLists:
-    """Writes token ids as JSON lists, with a table of the digits of all ids.
-
-    ids  number of all ids
-    """
-
-    def __init__(self, ids: int) -> None:
-        #: The digits of each id, a comma and a space, padded with zero bytes.
-        self._digits = np.array([f"{number}, " for number in range(ids)], dtype="S")
-        self._widths = np.char.str_len(self._digits)
-
-    def of(self, ids: Numbers, ends: Numbers) -> Iterator[str]:
-        """Yield a list of consecutive ids for each of these ends."""
-        joined = self._digits[ids].tobytes().translate(None, b"\0").decode("ascii")
-        places = np.cumsum(self._widths[ids])[ends - 1].tolist()
-        for a, b in pairwise([0, *places]):
-            yield f"[{joined[a : b - 2]}]"
+def _json_lists(digits: npt.NDArray[np.bytes_], ends: Numbers) -> Iterator[str]:
+    """Yield the JSON lists of consecutive ids, of which each ends at one of these characters."""
+    joined = digits.tobytes().translate(None, b"\0").decode("ascii")
+    for a, b in pairwise([0, *ends.tolist()]):
+        yield f"[{joined[a : b - 2]}]"

@@ -25,7 +25,7 @@ from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import Mark
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import Line
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Sentence, parse_sentence
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import Names
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.inference.kept import kept, without_origin
 from toolkit.workloads.entity_disambiguation.inference.sentences_at_hand import SentenceReader
@@ -72,13 +72,15 @@ class DisambiguationPredictor:
     def _reader(self) -> SentenceReader:
         data, known = self._experiment.data, self._kept.known
         longest = max(data.max_tokens, data.max_entity_tokens)
-        return SentenceReader(
-            data=data,
+        entities = EntityTables(
             database=EntityDatabase.load(self._kept.entity_db),
-            tokenizer=MarkedTokenizer(self._kept.tokenizer, longest, known.pad_id),
+            data=data,
+            numbers={},
             types=Names.known(known.types),
             relations=Names.known(known.relations),
         )
+        tokenizer = MarkedTokenizer(self._kept.tokenizer, longest, known.pad_id)
+        return SentenceReader(entities=entities, tokenizer=tokenizer)
 
     def _probabilities(
         self, model: nn.Module, mentions: MentionSamples, settings: Evaluation, device: torch.device

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from toolkit.data.ragged import Lists
 from toolkit.data.sources.source_files import TEST
-from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.context import Context, contexts
 from toolkit.workloads.entity_disambiguation.data.encoding.entity_text import encode_entities
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MarkedTokenizer
-from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence
 from toolkit.workloads.entity_disambiguation.data.samples import layout
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import (
-    NONE,
-    EntityTables,
-    Names,
-    candidate_tables,
-)
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import NONE, EntityTables
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples, Tables
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED
 
@@ -45,14 +38,12 @@ class SentencesAtHand:
 class SentenceReader:
     """Reads sentences as in training: with the same tokens, candidates and numbers of types.
 
+    entities  the database and the numbers of types and relations; entities are numbered in each reading
     Memory: the sentences and all their candidates.
     """
 
-    data: EntityMentions
-    database: EntityDatabase
+    entities: EntityTables
     tokenizer: MarkedTokenizer
-    types: Names
-    relations: Names
 
     def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
         """Make samples of all mentions with candidates."""
@@ -60,46 +51,32 @@ class SentenceReader:
             (number, position): mention
             for number, sentence in enumerate(sentences)
             for position, mention in enumerate(sentence.mentions)
-            if self._candidates(mention.alias)
+            if self.entities.candidates(mention.alias)
         }
         aliases = list(dict.fromkeys(mention.alias for mention in found.values()))
-        entities = self._entities(aliases)
+        met = {qid for alias in aliases for qid, _ in self.entities.candidates(alias)}
+        numbers = {qid: number for number, qid in enumerate(sorted(met), start=1)}
         row_of = {alias: row for row, alias in enumerate(aliases)}
+        data = self.entities.data
         samples = _samples(
             contexts(
                 [sentences[number].text for number, _ in found],
                 [mention.characters for mention in found.values()],
-                self.tokenizer, window=self.data.window, max_tokens=self.data.max_tokens,
+                self.tokenizer, window=data.window, max_tokens=data.max_tokens,
             ),
             aliases=[row_of[mention.alias] for mention in found.values()],
             sentences=[number for number, _ in found],
-            tables=self._tables(aliases, entities),
+            tables=self._tables(aliases, replace(self.entities, numbers=numbers)),
         )  # fmt: skip
-        names = {number: qid for qid, number in entities.numbers.items()}
+        names = {number: qid for qid, number in numbers.items()}
         return SentencesAtHand(
             samples=samples, places=list(found), names={layout.NONE_OF_THEM: NONE, **names}
         )
 
-    def _candidates(self, alias: str) -> Sequence[tuple[str, float]]:
-        return self.database.candidates(alias)[: self.data.max_candidates]
-
-    def _entities(self, aliases: Collection[str]) -> EntityTables:
-        """The candidates of these aliases, numbered from 1."""
-        met = {qid for alias in aliases for qid, _ in self._candidates(alias)}
-        return EntityTables(
-            database=self.database,
-            data=self.data,
-            numbers={qid: number for number, qid in enumerate(sorted(met), start=1)},
-            types=self.types,
-            relations=self.relations,
-        )
-
     def _tables(self, aliases: Collection[str], entities: EntityTables) -> Tables:
-        candidates, priors = candidate_tables(
-            aliases, self._candidates, entities.numbers, no_candidate=self.data.no_candidate
-        )
+        candidates, priors = entities.of_aliases(aliases)
         parts = [entities.parts(qid) for qid in ("", *entities.numbers)]
-        texts = list(encode_entities(parts, self.tokenizer, self.data.max_entity_tokens))
+        texts = list(encode_entities(parts, self.tokenizer, entities.data.max_entity_tokens))
         links = dict(entities.links())
         return Tables(
             candidates=candidates,

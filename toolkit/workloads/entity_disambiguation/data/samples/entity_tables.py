@@ -1,4 +1,4 @@
-"""The tables of a prepared set's entities (texts, types, relations) and candidates."""
+"""The tables of entities (texts, types, relations) and of the candidates of aliases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 import sqlite3
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +32,6 @@ _BLOCK = 2048
 #: The id of "none of the candidates".
 NONE = "NC"
 _INSERT = "INSERT INTO entities VALUES (?, ?, ?, ?, ?)"
-#: Returns the candidates of an alias with scores, the most popular first.
-CandidatesOf = Callable[[str], Sequence[tuple[str, float]]]
 
 
 @dataclass(slots=True)
@@ -94,6 +92,10 @@ class EntityTables:
         for column, values in self.links():
             write_array(folder, column, values)
 
+    def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
+        """Return the first data.max_candidates candidates of an alias, the most popular first."""
+        return self.database.candidates(alias)[: self.data.max_candidates]
+
     def parts(self, qid: str) -> list[Part]:
         """The parts of an entity's text; "none of the candidates" (the id "") has none."""
         return entity_parts(self.database, qid, self.data) if qid else []
@@ -117,27 +119,23 @@ class EntityTables:
         yield layout.RELATIONS, np.asarray(relations)
         yield layout.RELATION_OFFSETS, offsets_of(np.asarray(link_counts))
 
+    def of_aliases(self, aliases: Collection[str]) -> tuple[Array, Array]:
+        """Return the candidates of aliases and the log of each candidate's share, both [aliases, width].
 
-def candidate_tables(
-    aliases: Collection[str], candidates_of: CandidatesOf, numbers: Mapping[str, int], *, no_candidate: bool
-) -> tuple[Array, Array]:
-    """Return the candidates of aliases and the log of each candidate's share, both [aliases, width].
-
-    numbers       of the entities; rows are padded with -1
-    no_candidate  whether "none of them" is the first candidate of every alias
-
-    A candidate's share is computed from its score plus one, so a candidate with score zero has a share, too.
-    """
-    first = int(no_candidate)
-    width = first + max((len(candidates_of(alias)) for alias in aliases), default=1)
-    entities = np.full((len(aliases), width), layout.NO_ENTITY)
-    priors = np.zeros(entities.shape)
-    entities[:, :first] = layout.NONE_OF_THEM
-    for number, alias in enumerate(aliases):
-        found = candidates_of(alias)
-        total = first + sum(max(score, 0.0) + 1.0 for _, score in found)
-        priors[number, :first] = -math.log(total)
-        for place, (qid, score) in enumerate(found, start=first):
-            entities[number, place] = numbers[qid]
-            priors[number, place] = math.log((max(score, 0.0) + 1.0) / total)
-    return entities, priors
+        Rows of candidates are padded with -1. With data.no_candidate, "none of them" is the first candidate
+        of every alias. A candidate's share is computed from its score plus one, so a candidate with score
+        zero has a share, too.
+        """
+        first = int(self.data.no_candidate)
+        width = first + max((len(self.candidates(alias)) for alias in aliases), default=1)
+        entities = np.full((len(aliases), width), layout.NO_ENTITY)
+        priors = np.zeros(entities.shape)
+        entities[:, :first] = layout.NONE_OF_THEM
+        for number, alias in enumerate(aliases):
+            found = self.candidates(alias)
+            total = first + sum(max(score, 0.0) + 1.0 for _, score in found)
+            priors[number, :first] = -math.log(total)
+            for place, (qid, score) in enumerate(found, start=first):
+                entities[number, place] = self.numbers[qid]
+                priors[number, place] = math.log((max(score, 0.0) + 1.0) / total)
+        return entities, priors

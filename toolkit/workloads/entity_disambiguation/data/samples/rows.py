@@ -29,7 +29,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKNOWN, Mention, Sentence
 from toolkit.workloads.entity_disambiguation.data.entities.slices import MEMBER_ABOVE, GoldCounts
 from toolkit.workloads.entity_disambiguation.data.samples import layout
-from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, candidate_tables
+from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables
 from toolkit.workloads.entity_disambiguation.data.samples.source_files import SentenceFile
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED, OUTSIDE
 
@@ -131,7 +131,7 @@ class MentionRows:
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
             elif label == OUTSIDE:
-                found = few((qid for qid, _ in self.candidates(mention.alias)), 5)
+                found = few((qid for qid, _ in self.entities.candidates(mention.alias)), 5)
                 raise DataError(
                     f"{path}:{sentence.line}: qids[{position}] is {mention.gold}, which is not among the "
                     f"candidates of {mention.alias!r} ({found}), so training cannot learn "
@@ -143,14 +143,10 @@ class MentionRows:
                 label=label,
             )  # fmt: skip
 
-    def candidates(self, alias: str) -> Sequence[tuple[str, float]]:
-        """Return the first data.max_candidates candidates of an alias, the most popular first."""
-        return self.database.candidates(alias)[: self.data.max_candidates]
-
     def _label_of(self, mention: Mention) -> int:
         if mention.gold == UNKNOWN:
             return NOT_SCORED
-        for place, (qid, _) in enumerate(self.candidates(mention.alias)):
+        for place, (qid, _) in enumerate(self.entities.candidates(mention.alias)):
             if qid == mention.gold:
                 return place + self.data.no_candidate
         return 0 if self.data.no_candidate else OUTSIDE
@@ -171,7 +167,7 @@ class MentionRows:
     def _row(self, found: _Found, sample: Context) -> tuple[Any, ...]:
         """Keep the values of a sample; return its row."""
         number, mention, tokens = len(self), found.mention, len(sample.tokens)
-        width = len(self.candidates(mention.alias))
+        width = len(self.entities.candidates(mention.alias))
         popular = found.label == int(self.data.no_candidate)
         for name, probability in mention.slices.items():
             if probability > MEMBER_ABOVE:
@@ -193,13 +189,11 @@ class MentionRows:
 
     def write_candidates(self, folder: Path, connection: sqlite3.Connection) -> int:
         """Write the table of the candidates of every alias; return its width."""
-        numbers = self.entities.numbers
-        table, priors = candidate_tables(
-            self._aliases, self.candidates, numbers, no_candidate=self.data.no_candidate
-        )
+        entities = self.entities
+        table, priors = entities.of_aliases(self._aliases)
         for alias in self._aliases:
-            found = enumerate(self.candidates(alias), start=int(self.data.no_candidate))
-            rows = [(alias, place, numbers[qid], score) for place, (qid, score) in found]
+            found = enumerate(entities.candidates(alias), start=int(self.data.no_candidate))
+            rows = [(alias, place, entities.numbers[qid], score) for place, (qid, score) in found]
             connection.executemany(_CANDIDATE, rows)
         write_array(folder, layout.CANDIDATES, table)
         write_array(folder, layout.PRIORS, priors)

@@ -30,14 +30,6 @@ def run(tmp_path: Path) -> RunDir:
     return run
 
 
-def test_reference_scorer_counts_class_nc_as_right_for_golds_outside_the_candidates() -> None:
-    golds, predictions = np.array([0, 3, 2, -1, 1, 4]), np.array([0, 3, 0, 1, 2, 4])
-    found = score(golds, predictions, np.ones(6, bool), no_candidate=True)
-    assert (found.mentions, found.mentions_not_nc) == (5, 4)
-    assert (found.accuracy, found.accuracy_not_nc) == (3 / 5, 2 / 4)
-    assert (found.popularity, found.popularity_not_nc) == (1 / 5, 1 / 4)
-
-
 def test_csv_has_the_columns_and_numbers_of_bootleg_sorted_by_slice(run: RunDir) -> None:
     with open(DisambiguationFiles(run).disambig_metrics("validation"), newline="") as stream:
         head, *rows = csv.reader(stream)

@@ -80,15 +80,6 @@ def test_operating_points_are_the_best_of_all_thresholds(
     assert ranking.precision_at_recall(level).precision == pytest.approx(max(precisions, default=0.0))
 
 
-@given(pairs=samples, seed=st.integers(0, 100))
-def test_the_order_of_the_samples_changes_nothing(pairs: list[tuple[bool, float]], seed: int) -> None:
-    truth, scores = arrays(pairs)
-    shuffled = np.random.default_rng(seed).permutation(len(truth))
-    one, other = Ranking.of(truth, scores), Ranking.of(truth[shuffled], scores[shuffled])
-    assert one.roc_auc == other.roc_auc
-    np.testing.assert_array_equal(one.true_positive_rate, other.true_positive_rate)
-
-
 def test_curves_without_samples_are_empty() -> None:
     ranking = Ranking.of(np.array([], bool), np.array([]))
     assert len(ranking.thresholds) == 0

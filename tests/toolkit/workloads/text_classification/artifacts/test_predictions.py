@@ -17,14 +17,6 @@ def test_fragments_of_one_text_become_one_row() -> None:
     assert texts.classification().accuracy == 2 / 3
 
 
-def test_levels_differ_only_if_a_text_was_folded() -> None:
-    whole = predictions([[0.5, 0.5]], [0])
-    assert (whole.folded, whole.level, whole.name) == (False, "text", "test")
-    assert (FOLDED.folded, FOLDED.level, FOLDED.name) == (True, "fragment", "test")
-    pooled = FOLDED.of_texts("max")
-    assert (pooled.folded, pooled.level, pooled.name) == (False, "text", "test_text")
-
-
 def test_the_loss_is_the_mean_log_likelihood_of_the_truth() -> None:
     assert predictions([[0.5, 0.5], [0.1, 0.9]], [0, 1]).loss == pytest.approx(
         -(np.log(0.5) + np.log(0.9)) / 2

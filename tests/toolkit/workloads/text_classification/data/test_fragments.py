@@ -76,17 +76,6 @@ def test_every_fragment_is_between_special_tokens(letters: TextTable) -> None:
     assert found == [["[CLS]", *PIECES[start : start + 4], "[SEP]"] for start in range(0, 14, 4)]
 
 
-def test_twelve_words_at_four_a_fragment_are_three_rows(letters: TextTable) -> None:
-    data = dataclasses.replace(
-        letters, tokenizer="whitespace", tokenizer_path=None, max_tokens=4, fold="word"
-    )
-    prepared = prepare(data)
-    assert query(prepared, "SELECT mask_length, label FROM samples WHERE text_id = 0") == [(4, 0)] * 3
-    assert prepared.split("train").texts([0, 1, 2]) == [
-        "the old letter was", "opened, twice and then", "read aloud at dinner."
-    ]  # fmt: skip
-
-
 def test_long_text_without_folding_is_cut_off_and_counted(letters: TextTable) -> None:
     prepared = prepare(dataclasses.replace(letters, max_tokens=6, fold="none"))
     assert [line for line in prepared.notes if "cut 1 of 3 texts" in line and "data.max_tokens" in line]

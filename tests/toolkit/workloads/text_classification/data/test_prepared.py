@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +48,6 @@ def test_the_vocabulary_is_from_the_training_split(three_files: TextTable) -> No
     assert prepared.vocabulary().tokens == ("c", "a", "b")
     assert prepared.encoding.vocabulary_size == 5
     assert tokens_of(prepared.split("validation"), 0).tolist() == [3, UNK_ID]
-
-
-def test_given_labels_keep_their_order(three_files: TextTable) -> None:
-    prepared = prepare(dataclasses.replace(three_files, labels=("yes", "maybe", "no")))
-    assert prepared.labels == ("yes", "maybe", "no")
-    assert prepared.split("train").labels.tolist() == [0, 0, 2]
 
 
 def test_the_database_can_be_queried(three_files: TextTable) -> None:
@@ -114,22 +106,6 @@ def test_a_split_without_samples_is_empty(table: TextTable) -> None:
     test_split = prepare(data).split("test")
     assert len(test_split) == 0
     assert test_split.texts([]) == []
-
-
-@pytest.mark.parametrize("name", ["films.jsonl", "films.jsonl.gz", "films.tsv.gz"])
-def test_all_formats_give_the_same_samples(table: TextTable, tmp_path: Path, name: str) -> None:
-    content = Path(str(table.path)).read_bytes()
-    if "jsonl" in name:
-        rows = ({"text": text, "label": label} for text, label in some_rows(60))
-        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    known, found = prepare(table), prepare(dataclasses.replace(table, path=str(tmp_path / name)))
-    assert found.fingerprint != known.fingerprint
-    assert found.labels == known.labels
-    for split in known.splits:
-        one, other = known.split(split), found.split(split)
-        assert one.texts(range(len(one))) == other.texts(range(len(other)))
-        assert one.labels.tolist() == other.labels.tolist()
 
 
 # -- the key ---------------------------------------------------------------------------------------

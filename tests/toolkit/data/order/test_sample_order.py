@@ -11,22 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.toolkit.data.order.test_plans import LENGTHS, SAMPLES, parts_of
 from toolkit.data.order.sample_order import EpochPlan, plan_epoch, plan_evaluation, steps_per_epoch
 from toolkit.data.order.shuffle import permutation, stream
 
 Lengths = npt.NDArray[np.int32]
 
-DRAWN = st.lists(st.integers(1, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.int32))
-ARGUMENTS = st.fixed_dictionaries(
-    {
-        "batch_size": st.integers(1, 17),
-        "micro_batches": st.integers(1, 24),
-        "pool_batches": st.integers(1, 6),
-        "seed": st.integers(0, 2**63 - 1),
-        "epoch": st.integers(0, 1000),
-        "fingerprint": st.text(max_size=5),
-    }
-)
 USUAL: dict[str, Any] = {
     "batch_size": 16,
     "micro_batches": 4,
@@ -43,19 +33,12 @@ def some_lengths(n: int) -> Lengths:
 
 def padding(plan: EpochPlan, lengths: Lengths) -> float:
     """Share of a plan's padded tokens that are padding."""
-    parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
+    parts = [part for step in parts_of(plan) for part in step]
     padded = sum(len(part) * int(lengths[part].max(initial=0)) for part in parts)
     return 1 - int(lengths.sum()) / padded
 
 
-@given(DRAWN, ARGUMENTS)
-def test_every_sample_is_in_one_micro_batch(lengths: Lengths, arguments: dict[str, Any]) -> None:
-    plan = plan_epoch(lengths, **arguments)
-    parts = [plan.micro_batch(step, part) for step in range(plan.steps) for part in range(plan.micro_batches)]
-    assert sorted(np.concatenate([*parts, []]).tolist()) == list(range(len(lengths)))
-
-
-@given(DRAWN, ARGUMENTS)
+@given(LENGTHS, SAMPLES)
 def test_all_steps_but_the_last_are_full_and_split_evenly(
     lengths: Lengths, arguments: dict[str, Any]
 ) -> None:
@@ -68,26 +51,6 @@ def test_all_steps_but_the_last_are_full_and_split_evenly(
         assert sum(sizes) == len(plan.step(step)) == min(arguments["batch_size"], left)
 
 
-@given(DRAWN, ARGUMENTS)
-def test_the_same_arguments_give_the_same_bytes(lengths: Lengths, arguments: dict[str, Any]) -> None:
-    plan = plan_epoch(lengths, **arguments)
-    np.random.seed(0)
-    again = plan_epoch(lengths.astype(np.int64), **arguments)
-    assert plan.order.tobytes() == again.order.tobytes()
-    assert plan.offsets.tobytes() == again.offsets.tobytes()
-    assert plan.order.dtype == plan.offsets.dtype == np.int64
-
-
-@given(DRAWN, ARGUMENTS, st.integers(1, 24))
-def test_the_number_of_micro_batches_changes_no_step(
-    lengths: Lengths, arguments: dict[str, Any], micro_batches: int
-) -> None:
-    one = plan_epoch(lengths, **arguments)
-    other = plan_epoch(lengths, **(arguments | {"micro_batches": micro_batches}))
-    for step in range(one.steps):
-        assert np.array_equal(one.step(step), other.step(step))
-
-
 @pytest.mark.parametrize("changed", [{"epoch": 1}, {"seed": 1}, {"fingerprint": "other"}])
 @pytest.mark.parametrize("pool_batches", [1, 10])
 def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool_batches: int) -> None:
@@ -96,7 +59,7 @@ def test_epoch_seed_and_data_each_change_the_order(changed: dict[str, Any], pool
     assert not np.array_equal(one.order, other.order)
 
 
-@given(DRAWN, ARGUMENTS)
+@given(LENGTHS, SAMPLES)
 def test_a_batch_contains_samples_of_similar_length(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_epoch(lengths, **(arguments | {"pool_batches": 1000}))
     spans = sorted(
@@ -139,7 +102,7 @@ def test_a_plan_is_read_only() -> None:
         plan.step(0)[0] = 1
 
 
-@given(DRAWN, st.integers(1, 17))
+@given(LENGTHS, st.integers(1, 17))
 def test_an_evaluation_plan_has_every_sample_once_sorted_by_length(lengths: Lengths, batch_size: int) -> None:
     plan = plan_evaluation(lengths, batch_size)
     assert plan.order.tolist() == sorted(range(len(lengths)), key=lambda sample: lengths[sample])

@@ -10,24 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.toolkit.data.order.test_plans import LENGTHS, TOKENS, parts_of
 from toolkit.data.order.sample_order import EpochPlan
 from toolkit.data.order.token_budget import _sorting, plan_evaluation_tokens, plan_tokens, steps_of_tokens
 from toolkit.errors import DataError
 
 Lengths = npt.NDArray[np.integer]
 
-LENGTHS = st.lists(st.integers(0, 30), max_size=200).map(lambda lengths: np.array(lengths, dtype=np.uint16))
-SPANS = st.none() | st.integers(1, 40)
-ARGUMENTS = st.fixed_dictionaries(
-    {
-        "budget": st.integers(30, 300),
-        "span": SPANS,
-        "micro_batches": st.integers(1, 24),
-        "seed": st.integers(0, 2**63 - 1),
-        "epoch": st.integers(0, 1000),
-        "fingerprint": st.text(max_size=5),
-    }
-)
 USUAL: dict[str, Any] = {
     "budget": 4096,
     "span": 4,
@@ -44,12 +33,6 @@ def like_texts(n: int) -> Lengths:
     return np.clip(draws, 3, 511).astype(np.int32)
 
 
-def parts_of(plan: EpochPlan) -> list[list[npt.NDArray[np.int64]]]:
-    return [
-        [plan.micro_batch(step, part) for part in range(plan.micro_batches)] for step in range(plan.steps)
-    ]
-
-
 def padded(plan: EpochPlan, lengths: Lengths) -> npt.NDArray[np.int64]:
     """Padded tokens of each micro-batch: [steps, micro_batches]."""
     return np.array(
@@ -57,18 +40,7 @@ def padded(plan: EpochPlan, lengths: Lengths) -> npt.NDArray[np.int64]:
     )
 
 
-@given(LENGTHS, ARGUMENTS)
-def test_every_sample_is_in_one_micro_batch_and_no_step_is_empty(
-    lengths: Lengths, arguments: dict[str, Any]
-) -> None:
-    plan = plan_tokens(lengths, **arguments)
-    steps = [np.concatenate(parts) for parts in parts_of(plan)]
-    assert sorted(np.concatenate([*steps, []]).tolist()) == list(range(len(lengths)))
-    assert all(len(step) for step in steps)
-    assert all(np.array_equal(plan.step(number), step) for number, step in enumerate(steps))
-
-
-@given(LENGTHS, ARGUMENTS, st.integers(0, 9))
+@given(LENGTHS, TOKENS, st.integers(0, 9))
 def test_the_number_of_steps_depends_on_the_lengths_alone(
     lengths: Lengths, arguments: dict[str, Any], seed: int
 ) -> None:
@@ -78,7 +50,7 @@ def test_the_number_of_steps_depends_on_the_lengths_alone(
     assert steps_of_tokens(lengths[::-1].astype(np.int64), arguments["budget"], arguments["span"]) == steps
 
 
-@given(LENGTHS, ARGUMENTS)
+@given(LENGTHS, TOKENS)
 def test_no_step_is_over_the_budget(lengths: Lengths, arguments: dict[str, Any]) -> None:
     plan = plan_tokens(lengths, **arguments)
     for number in range(plan.steps):
@@ -86,25 +58,6 @@ def test_no_step_is_over_the_budget(lengths: Lengths, arguments: dict[str, Any])
         # Without buckets padding is not counted; with them it is, even if all were padded to one length.
         tokens = inside.sum() if arguments["span"] is None else len(inside) * inside.max()
         assert tokens <= arguments["budget"]
-
-
-@given(LENGTHS, ARGUMENTS)
-def test_the_same_arguments_give_the_same_bytes(lengths: Lengths, arguments: dict[str, Any]) -> None:
-    plan = plan_tokens(lengths, **arguments)
-    again = plan_tokens(lengths.astype(np.int64), **arguments)
-    assert plan.order.tobytes() == again.order.tobytes()
-    assert plan.offsets.tobytes() == again.offsets.tobytes()
-    assert plan.order.dtype == plan.offsets.dtype == np.int64
-
-
-@given(LENGTHS, ARGUMENTS, st.integers(1, 24))
-def test_the_number_of_micro_batches_changes_no_step(
-    lengths: Lengths, arguments: dict[str, Any], micro_batches: int
-) -> None:
-    one = plan_tokens(lengths, **arguments)
-    other = plan_tokens(lengths, **(arguments | {"micro_batches": micro_batches}))
-    assert np.array_equal(one.order, other.order)
-    assert all(len(one.step(number)) == len(other.step(number)) for number in range(one.steps))
 
 
 @pytest.mark.parametrize("lengths, samples", [((508, 511), 24), ((0, 3), 4096)])

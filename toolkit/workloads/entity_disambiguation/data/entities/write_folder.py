@@ -23,8 +23,6 @@ from toolkit.workloads.entity_disambiguation.data.entities.contents import (
     old_folder,
 )
 
-_BLOCK = 1 << 20
-
 
 def files_of(folder: Path) -> list[Path]:
     """The files of a database, sorted."""
@@ -38,8 +36,8 @@ def folder_fingerprint(folder: Path) -> str:
     for path in files_of(folder):
         digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode())
         with open(path, "rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
+            # It updates the digest of all files.
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()
 
 

@@ -59,15 +59,12 @@ def test_only_the_loss_of_training_is_weighted(tmp_path: Path) -> None:
     assert "notes" not in nothing
 
 
-@pytest.mark.parametrize("wrong", ["balance", "{good: -1}", "{good: x}", "{good: true}", "[1, 2]"])
+@pytest.mark.parametrize(
+    "wrong", ["balance", "{good: -1}", "{good: x}", "{good: true}", "[1, 2]", "{goood: 2}"]
+)
 def test_invalid_class_weights_are_refused_before_anything_starts(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(ConfigError, match="class_weights"):
-        tiny_docnn(tmp_path, f"task.class_weights={wrong}")
-
-
-def test_weights_are_compared_with_given_labels_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="good"):
-        tiny_docnn(tmp_path, "data.labels=[bad,good]", "task.class_weights={goood: 2}")
+    with pytest.raises(ConfigError, match=r"class_weights.*(number|good)"):
+        tiny_docnn(tmp_path, "data.labels=[bad,good]", f"task.class_weights={wrong}")
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])

@@ -65,14 +65,21 @@ def test_a_fragment_takes_as_many_words_as_fit(text: str, room: int) -> None:
         assert stop - first > room
 
 
-def test_punctuation_stays_with_its_word() -> None:
-    """A cut between tokens would separate "aloud" from its marks."""
-    assert fragments('he read "aloud", then left', 5, "wordpiece") == ['he read "aloud"', ", then left"]
-    assert fragments('he read "aloud", then left', 5, "word") == ["he read", '"aloud", then', "left"]
-
-
-def test_a_word_longer_than_a_fragment_is_cut_between_tokens() -> None:
-    assert fragments("so a-b-c-d-e-f it is", 4, "word") == ["so", "a-b-", "c-d-", "e-f it", "is"]
+@pytest.mark.parametrize(
+    "text, room, unit, expected",
+    [
+        # A cut between tokens would separate "aloud" from its marks.
+        ('he read "aloud", then left', 5, "wordpiece", ['he read "aloud"', ", then left"]),
+        ('he read "aloud", then left', 5, "word", ["he read", '"aloud", then', "left"]),
+        ("so a-b-c-d-e-f it is", 4, "word", ["so", "a-b-", "c-d-", "e-f it", "is"]),
+        ("A b. C d. E f g h.", 6, "sentence", ["A b. C d.", "E f g h."]),
+        ("Yes. a b (c-d) e f. No.", 5, "sentence", ["Yes.", "a b", "(c-d)", "e f. No."]),
+    ],
+)
+def test_a_unit_longer_than_a_fragment_is_cut_at_the_next_smaller_unit(
+    text: str, room: int, unit: str, expected: list[str]
+) -> None:
+    assert fragments(text, room, unit) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,16 +99,6 @@ def test_sentences_end_as_documented(text: str, sentences: list[str]) -> None:
     """In fragments with room for the longest sentence alone."""
     room = max(len(token_spans(each, "words", lowercase=False)[0]) for each in sentences)
     assert fragments(text, room, "sentence") == sentences
-
-
-def test_short_sentences_share_a_fragment() -> None:
-    text = "A b. C d. E f g h."
-    assert fragments(text, 6, "sentence") == ["A b. C d.", "E f g h."]
-
-
-def test_a_sentence_longer_than_a_fragment_is_cut_between_words() -> None:
-    text = "Yes. a b (c-d) e f. No."
-    assert fragments(text, 5, "sentence") == ["Yes.", "a b", "(c-d)", "e f. No."]
 
 
 def test_a_token_that_begins_with_a_blank_belongs_to_the_word_after_the_blank() -> None:

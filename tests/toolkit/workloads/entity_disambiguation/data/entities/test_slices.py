@@ -25,8 +25,8 @@ YES = np.ones(6, bool)
 DEFAULTS = {"torso_above": TORSO_ABOVE, "head_above": HEAD_ABOVE}
 
 
-def members(name: str, **thresholds: int) -> list[int]:
-    return COUNTS[built_slices(COUNTS, TWO, YES, **DEFAULTS | thresholds)[name]].tolist()
+def members(name: str) -> list[int]:
+    return COUNTS[built_slices(COUNTS, TWO, YES, **DEFAULTS)[name]].tolist()
 
 
 def test_mentions_are_in_the_slices_of_their_counts() -> None:
@@ -35,13 +35,6 @@ def test_mentions_are_in_the_slices_of_their_counts() -> None:
     assert members("unif_TL") == [0, 1, 10]
     assert members("unif_TO") == [11, 1000]
     assert members("unif_HD") == [1001]
-
-
-def test_thresholds_can_be_set() -> None:
-    assert members("unif_TL", torso_above=1, head_above=10) == [0, 1]
-    assert members("unif_TO", torso_above=1, head_above=10) == [10]
-    assert members("unif_HD", torso_above=1, head_above=10) == [11, 1000, 1001]
-    assert members("unif_TS", torso_above=0, head_above=0) == members("unif_TL", torso_above=0, head_above=0)
 
 
 def test_ns_keeps_mentions_with_several_candidates_and_npop_unpopular_golds() -> None:

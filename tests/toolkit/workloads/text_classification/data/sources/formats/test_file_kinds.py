@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -69,48 +70,46 @@ def test_rows_before_a_fault_are_read(
         next(rows)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [CSV, PACKED[:-9], PACKED[:12] + b"\xff" * 20, PACKED + b"x"],
-    ids=["not compressed", "cut off", "overwritten", "followed by something"],
-)
-def test_an_incomplete_gzip_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    assert f"{tmp_path / 'a.csv.gz'}: not a complete gzip file" in fault(tmp_path / "a.csv.gz", content)
-
-
-def test_an_empty_compressed_file_is_reported_as_empty(tmp_path: Path) -> None:
-    assert "is empty" in fault(tmp_path / "a.csv.gz", b"")
-    assert "is empty" in fault(tmp_path / "a.csv.gz", gzip.compress(b""))
-
-
-def test_invalid_bytes_are_located_in_the_unpacked_text(tmp_path: Path) -> None:
-    told = fault(tmp_path / "a.csv.gz", gzip.compress(CSV + b"caf\xe9,b\n"))
-    assert f"{tmp_path / 'a.csv.gz'}:3: not utf-8: found 0xe9 at byte offset {len(CSV) + 3}" in told
+OTHERS = ("a.xlsx", "a.feather", "a.json", "a.json.gz", "a.zip", "a.tar.gz", "a.FEATHER")
+SUPPORTED = "Supported are .csv, .tsv, .jsonl and .ndjson"
 
 
 @pytest.mark.parametrize(
-    "name", ["a.xlsx", "a.feather", "a.json", "a.json.gz", "a.zip", "a.tar.gz", "a.FEATHER"]
+    "name, content, told",
+    [
+        # Not compressed, cut off, overwritten, followed by something.
+        *(
+            ("a.csv.gz", content, "not a complete gzip file")
+            for content in (CSV, PACKED[:-9], PACKED[:12] + b"\xff" * 20, PACKED + b"x")
+        ),
+        *(("a.csv.gz", empty, " is empty") for empty in (b"", gzip.compress(b""))),
+        (
+            "a.csv.gz",
+            gzip.compress(CSV + b"caf\xe9,b\n"),
+            f":3: not utf-8: found 0xe9 at byte offset {len(CSV) + 3}",
+        ),
+        ("a.csv", PACKED, "gzip"),
+        ("a.csv", b"PK\3\4\xff\xfe", "workbook"),
+        ("a.csv", b"PAR1\xff\xfe", "Parquet"),
+        ("a.csv", CSV + b"\0", "NUL"),
+        *(
+            (f"a{ending}", CSV, f"the ending {shown!r} .*{SUPPORTED}.* set data.delimiter")
+            for ending, shown in ((".txt", ".txt"), (".txt.gz", ".txt"), (".gz", ".gz"), ("", ""))
+        ),
+    ],
 )
+def test_what_is_no_table_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    assert re.search(f"{tmp_path / name}.*{told}", fault(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("delimiter", [None, ","])
 def test_unsupported_formats_are_refused_with_the_supported_formats(
     tmp_path: Path, name: str, delimiter: str | None
 ) -> None:
     told = fault(tmp_path / name, b"", TextTable(delimiter=delimiter))
-    ending = unpacked_name(Path(name)).suffix.lower()
-    assert f"{tmp_path / name}: {ending} is not supported" in told
-    assert ".csv, .tsv, .jsonl and .ndjson" in told
-
-
-@pytest.mark.parametrize(
-    "name, ending", [("a.txt", ".txt"), ("a.txt.gz", ".txt"), ("a.gz", ".gz"), ("a", "")]
-)
-def test_ending_without_a_known_delimiter_is_refused_with_the_supported_endings(
-    tmp_path: Path, name: str, ending: str
-) -> None:
-    told = fault(tmp_path / name, CSV)
-    assert f"the ending {ending!r}" in told
-    assert "set data.delimiter" in told
-    assert ".csv, .tsv, .jsonl and .ndjson" in told
+    assert told.startswith(f"{tmp_path / name}: {unpacked_name(Path(name)).suffix.lower()} is not supported")
+    assert SUPPORTED in told
 
 
 @pytest.mark.parametrize("name", ["reviews", "reviews.parquet", "reviews.csv", "reviews.jsonl"])
@@ -119,22 +118,6 @@ def test_a_folder_with_any_name_is_refused_with_its_files(tmp_path: Path, name: 
     (tmp_path / name / "part.csv").touch()
     with pytest.raises(DataError, match=r"is a folder, expected a file; in it: part\.csv"):
         list(read_rows(tmp_path / name, TextTable()))
-
-
-@pytest.mark.parametrize(
-    "content, what",
-    [
-        (gzip.compress(CSV), "gzip"),
-        (b"PK\3\4\xff\xfe", "workbook"),
-        (b"PAR1\xff\xfe", "Parquet"),
-        (CSV + b"\0", "NUL"),
-    ],
-    ids=["gzip", "workbook", "Parquet", "NUL"],
-)
-def test_a_binary_file_with_the_name_of_a_table_is_recognised(
-    tmp_path: Path, content: bytes, what: str
-) -> None:
-    assert what in fault(tmp_path / "a.csv", content)
 
 
 def test_the_format_of_a_file_follows_from_its_name_and_the_delimiter() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolkit.data.prepared.manifest import META
 from toolkit.data.sources.file_digests import NotRemembered, at_most
 from toolkit.errors import DataError
-from toolkit.files import read_json
+from toolkit.files import read_object
 from toolkit.workload import DataSection, silent
 
 #: Most bytes of a source that are read for its checksum: takes a few milliseconds.
@@ -22,10 +21,10 @@ def find_prepared_set(data: DataSection) -> Path | None:
 
     Reads as little as `place_of_prepared_set`.
     """
-    with suppress(DataError, OSError, ValueError):
-        if (place := place_of_prepared_set(data)) is not None:
-            return place[0] if read_meta(place[0]).get("fingerprint") == place[1] else None
-    return None
+    if (place := place_of_prepared_set(data)) is None:
+        return None
+    path, fingerprint = place
+    return path if read_meta(path).get("fingerprint") == fingerprint else None
 
 
 def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
@@ -41,6 +40,5 @@ def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
 
 
 def read_meta(path: Path) -> Mapping[str, Any]:
-    """Return the manifest of a prepared set; empty if it does not exist. Raises OSError, ValueError."""
-    found = read_json(path / META)
-    return found if isinstance(found, dict) else {}
+    """Return the manifest of a prepared set; empty if it does not exist or cannot be read."""
+    return read_object(path / META)

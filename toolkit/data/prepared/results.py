@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from toolkit.data.prepared.database import DATABASE
 from toolkit.data.prepared.manifest import META, PREPARE_AGAIN
 from toolkit.errors import DataError
-from toolkit.files import json_numbers, read_json
+from toolkit.files import json_numbers, read_object
 
 _WAIT_S = 60.0
 _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -63,10 +63,7 @@ def record_result(prepared_path: Path, result: Result) -> str | None:
 
 def keeps_results(prepared_path: Path) -> bool:
     """Whether a prepared set has a database for scores, according to its manifest."""
-    try:
-        files = (read_json(prepared_path / META) or {}).get("files")
-    except (OSError, ValueError, AttributeError):
-        return True
+    files = read_object(prepared_path / META).get("files")
     return not files or DATABASE in files
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
 
 from slurm.client.hostlist import expand
 from slurm.client.quantities import parse_minutes
@@ -18,29 +20,120 @@ from toolkit.errors import UserError
 #: Field and record separators: control characters, because a job name may contain any other character.
 SEPARATOR, _RECORD = "\x1f", "\x1e"
 
-_JOB_FIELDS = (
-    "JobArrayID", "JobID", "State", "Reason", "RestartCnt", "Requeue", "SubmitTime", "StartTime",
-    "NodeList", "UserName", "Partition", "Dependency", "WorkDir", "Name",
-)  # fmt: skip
-#: For `squeue --Format`; the name comes last because it is free text.
-JOB_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _JOB_FIELDS[:-1]) + f",{_JOB_FIELDS[-1]}:{_RECORD}"
-
-_ACCOUNTING_FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Start", "NodeList", "JobName")
-#: For `sacct --format`.
-ACCOUNTING_FORMAT = ",".join(_ACCOUNTING_FIELDS)
-
-_HOST_FIELDS = ("%R", "%c", "%m", "%G", "%f", "%N")
-#: For `sinfo --format`: one line for all equal hosts of a partition.
-HOST_FORMAT = SEPARATOR.join(_HOST_FIELDS)
-
-_USE_FIELDS = ("PartitionName", "StateLong", "Nodes", "Gres", "GresUsed")
-#: For `sinfo --Format`: one line for all hosts of a partition that are equally busy.
-USE_FORMAT = ",".join(f"{field}:{SEPARATOR}" for field in _USE_FIELDS[:-1]) + f",{_USE_FIELDS[-1]}:{_RECORD}"
-
 #: Slurm's NO_VAL: ids are below it.
 _NO_JOB = 0xFFFFFFFE
 _JOB_ID = re.compile(r"\d{1,10}([_+]\d{1,10})?", re.ASCII)
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "Unknown", "n/a"})
+_PRINTED = "slurm"
+_T = TypeVar("_T")
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a text is the id of a job: 12, 12_3 or 12+1. Slurm's programs may read others as options.
+
+    An invalid word or a number above the largest id makes squeue refuse the whole list (measured, 22.05).
+    """
+    return _JOB_ID.fullmatch(text) is not None and 0 < int(base_id(text)) < _NO_JOB
+
+
+def base_id(job_id: str) -> str:
+    """Return the id of the whole job: 12 for 12, 12_3 and 12+1."""
+    return re.split(r"[_+]", job_id, maxsplit=1)[0]
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return a time as Slurm prints it; None for a text such as N/A."""
+    return None if text in _NOTHING else datetime.fromisoformat(text)
+
+
+def parse_seconds(text: str) -> int:
+    """Return the seconds of a duration of Slurm: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
+    days, _, clock = text.rpartition("-")
+    words = [days or "0", *clock.split(":")]
+    if len(words) != 4 or not all(word.isdecimal() for word in words):
+        return _leading_number(text)
+    seconds = 0
+    for word, factor in zip(words, (24, 60, 60, 1), strict=True):
+        seconds = (seconds + int(word)) * factor
+    return seconds
+
+
+def minutes_of(text: str) -> int | None:
+    """Return the minutes of a time limit as Slurm prints it; None for no limit."""
+    return parse_minutes(text) if text[:1].isdecimal() else None
+
+
+def whole(text: str) -> int | None:
+    """Return a whole number; None for anything else, such as UNLIMITED."""
+    return int(text) if text.isdecimal() else None
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Return the names of a comma-separated list; empty if Slurm prints a word for nothing."""
+    return frozenset(text.split(",")) if text not in _NOTHING else frozenset()
+
+
+def _printed(text: str) -> str:
+    """Return a value as printed; empty if Slurm prints a word for nothing, such as (null)."""
+    return "" if text in _NOTHING else text
+
+
+def _leading_number(text: str) -> int:
+    """Return the number at the start; 0 without one. sinfo may append a plus, squeue prints N/A for 0."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
+
+
+def _allowed(text: str) -> frozenset[str] | None:
+    return None if text.upper() == "ALL" else names_of(text)
+
+
+def _assigned(hosts: str) -> str:
+    return "" if hosts == "None assigned" else hosts
+
+
+def printed(name: str, read: Callable[[str], Any] = str, *, missing: str = "") -> dict[str, Any]:
+    """Return metadata of a dataclass's field.
+
+    name      Slurm's name of it
+    read      function that returns its value from its text
+    missing   its text if Slurm does not print it
+    """
+    return {_PRINTED: (name, read, missing)}
+
+
+@cache
+def _table(of: Any) -> dict[str, tuple[str, Callable[[str], Any], str]]:
+    return {each.name: each.metadata[_PRINTED] for each in fields(of) if _PRINTED in each.metadata}
+
+
+def names_printed(of: Any) -> list[str]:
+    """Return Slurm's names of a dataclass's fields."""
+    return [name for name, _, _ in _table(of).values()]
+
+
+def record_of(of: type[_T], values: Mapping[str, str], **more: Any) -> _T:
+    """Return a record from its values by Slurm's names; more: fields without a name in Slurm."""
+    read = {own: read(values.get(name, missing)) for own, (name, read, missing) in _table(of).items()}
+    return of(**read, **more)
+
+
+def rows(
+    text: str, of: Any, *more: str, end: str = "\n", separator: str = SEPARATOR
+) -> Iterator[dict[str, str]]:
+    """Yield the records of a program's output as values by Slurm's names; the last one may be free text.
+
+    more   names without a field of their own, after those of the fields
+    """
+    names = [*names_printed(of), *more]
+    for record in text.split(end):
+        values = record.split(separator, len(names) - 1)
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))
+
+
+def _records(of: type[_T], text: str, end: str = "\n") -> list[_T]:
+    return [record_of(of, values) for values in rows(text, of, end=end)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +150,20 @@ class Job:
     dependency      the jobs that it still waits for, as Slurm writes them
     """
 
-    job_id: str
-    raw_id: str
-    state: str
-    reason: str
-    restarts: int
-    requeue: bool
-    submitted: datetime | None
-    started: datetime | None
-    hosts: str
-    user: str
-    partition: str
-    work_dir: str
-    name: str
-    dependency: str = ""
+    job_id: str = field(metadata=printed("JobArrayID"))
+    raw_id: str = field(metadata=printed("JobID"))
+    state: str = field(metadata=printed("State"))
+    reason: str = field(metadata=printed("Reason", _printed))
+    restarts: int = field(metadata=printed("RestartCnt", _leading_number))
+    requeue: bool = field(metadata=printed("Requeue", lambda text: text == "1"))
+    submitted: datetime | None = field(metadata=printed("SubmitTime", parse_time))
+    started: datetime | None = field(metadata=printed("StartTime", parse_time))
+    hosts: str = field(metadata=printed("NodeList"))
+    user: str = field(metadata=printed("UserName"))
+    partition: str = field(metadata=printed("Partition"))
+    dependency: str = field(metadata=printed("Dependency", _printed))
+    work_dir: str = field(metadata=printed("WorkDir"))
+    name: str = field(metadata=printed("Name"))
 
     @property
     def base_id(self) -> str:
@@ -82,13 +175,13 @@ class Job:
 class Accounted:
     """One start of a job in the accounting database; a requeued job has several."""
 
-    job_id: str
-    raw_id: str
-    state: str
-    exit_code: str
-    started: datetime | None
-    hosts: str
-    name: str
+    job_id: str = field(metadata=printed("JobID"))
+    raw_id: str = field(metadata=printed("JobIDRaw"))
+    state: str = field(metadata=printed("State"))
+    exit_code: str = field(metadata=printed("ExitCode"))
+    started: datetime | None = field(metadata=printed("Start", parse_time))
+    hosts: str = field(metadata=printed("NodeList", _assigned))
+    name: str = field(metadata=printed("JobName"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +192,24 @@ class Partition:
     default_memory    memory of a job that requests none: DefMemPerNode=…, DefMemPerCPU=… as printed
     """
 
-    name: str
-    is_default: bool
-    state: str
-    hosts: str
-    total_nodes: int
-    min_nodes: int
-    max_nodes: int | None
-    max_time_min: int | None
-    max_cpus_per_node: int | None
-    allow_accounts: frozenset[str] | None
-    deny_accounts: frozenset[str]
-    allow_qos: frozenset[str] | None
-    deny_qos: frozenset[str]
-    preempt_mode: str
-    grace_s: int
-    priority_tier: int = 1
-    default_time_min: int | None = None
-    default_memory: str = ""
+    name: str = field(metadata=printed("PartitionName"))
+    is_default: bool = field(metadata=printed("Default", lambda text: text == "YES"))
+    state: str = field(metadata=printed("State"))
+    hosts: str = field(metadata=printed("Nodes", _printed))
+    total_nodes: int = field(metadata=printed("TotalNodes", _leading_number))
+    min_nodes: int = field(metadata=printed("MinNodes", _leading_number))
+    max_nodes: int | None = field(metadata=printed("MaxNodes", whole))
+    max_time_min: int | None = field(metadata=printed("MaxTime", minutes_of))
+    max_cpus_per_node: int | None = field(metadata=printed("MaxCPUsPerNode", whole))
+    allow_accounts: frozenset[str] | None = field(metadata=printed("AllowAccounts", _allowed, missing="ALL"))
+    deny_accounts: frozenset[str] = field(metadata=printed("DenyAccounts", names_of))
+    allow_qos: frozenset[str] | None = field(metadata=printed("AllowQos", _allowed, missing="ALL"))
+    deny_qos: frozenset[str] = field(metadata=printed("DenyQos", names_of))
+    preempt_mode: str = field(metadata=printed("PreemptMode"))
+    grace_s: int = field(metadata=printed("GraceTime", _leading_number))
+    priority_tier: int = field(metadata=printed("PriorityTier", _leading_number, missing="1"))
+    default_time_min: int | None = field(metadata=printed("DefaultTime", minutes_of))
+    default_memory: str
 
     @property
     def can_be_preempted(self) -> bool:
@@ -139,59 +232,44 @@ class HostUse:
     gres, gres_used  of each host
     """
 
-    partition: str
-    state: str
-    hosts: int
-    gres: str
-    gres_used: str
+    partition: str = field(metadata=printed("PartitionName"))
+    state: str = field(metadata=printed("StateLong"))
+    hosts: int = field(metadata=printed("Nodes", _leading_number))
+    gres: str = field(metadata=printed("Gres", _printed))
+    gres_used: str = field(metadata=printed("GresUsed", _printed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGroup:
     """Equal hosts of one partition; memory in MB."""
 
-    partition: str
-    hosts: str
-    cpus: int
-    memory_mb: int
-    gres: str
-    features: frozenset[str]
+    partition: str = field(metadata=printed("%R"))
+    cpus: int = field(metadata=printed("%c", _leading_number))
+    memory_mb: int = field(metadata=printed("%m", _leading_number))
+    gres: str = field(metadata=printed("%G", _printed))
+    features: frozenset[str] = field(metadata=printed("%f", names_of))
+    hosts: str = field(metadata=printed("%N"))
 
 
-def is_job_id(text: str) -> bool:
-    """Whether a text is the id of a job: 12, 12_3 or 12+1. Slurm's programs may read others as options.
-
-    An invalid word or a number above the largest id makes squeue refuse the whole list (measured, 22.05).
-    """
-    return _JOB_ID.fullmatch(text) is not None and 0 < int(base_id(text)) < _NO_JOB
+def _marked(of: Any) -> str:
+    """Return a format of squeue and sinfo with marks behind each field, and behind the record."""
+    *names, last = names_printed(of)
+    return "".join(f"{name}:{SEPARATOR}," for name in names) + f"{last}:{_RECORD}"
 
 
-def base_id(job_id: str) -> str:
-    """Return the id of the whole job: 12 for 12, 12_3 and 12+1."""
-    return re.split(r"[_+]", job_id, maxsplit=1)[0]
+#: For `squeue --Format`; the name comes last because it is free text.
+JOB_FORMAT = _marked(Job)
+#: For `sacct --format`.
+ACCOUNTING_FORMAT = ",".join(names_printed(Accounted))
+#: For `sinfo --format`: one line for all equal hosts of a partition.
+HOST_FORMAT = SEPARATOR.join(names_printed(HostGroup))
+#: For `sinfo --Format`: one line for all hosts of a partition that are equally busy.
+USE_FORMAT = _marked(HostUse)
 
 
 def parse_jobs(text: str) -> list[Job]:
     """Return the jobs from `squeue --noheader --array --Format JOB_FORMAT`."""
-    return [
-        Job(
-            job_id=fields["JobArrayID"],
-            raw_id=fields["JobID"],
-            state=fields["State"],
-            reason=_printed(fields["Reason"]),
-            restarts=_leading_number(fields["RestartCnt"]),
-            requeue=fields["Requeue"] == "1",
-            submitted=parse_time(fields["SubmitTime"]),
-            started=parse_time(fields["StartTime"]),
-            hosts=fields["NodeList"],
-            user=fields["UserName"],
-            partition=fields["Partition"],
-            dependency=_printed(fields["Dependency"]),
-            work_dir=fields["WorkDir"],
-            name=fields["Name"],
-        )
-        for fields in records(text, _JOB_FIELDS, f"{_RECORD}\n")
-    ]
+    return _records(Job, text, f"{_RECORD}\n")
 
 
 def parse_dependencies(text: str) -> dict[str, str]:
@@ -209,87 +287,31 @@ def parse_dependencies(text: str) -> dict[str, str]:
 
 def parse_accounting(text: str) -> list[Accounted]:
     """Return starts from `sacct --noheader --parsable2 --delimiter SEPARATOR --format ACCOUNTING_FORMAT`."""
-    return [
-        Accounted(
-            job_id=fields["JobID"],
-            raw_id=fields["JobIDRaw"],
-            state=fields["State"],
-            exit_code=fields["ExitCode"],
-            started=parse_time(fields["Start"]),
-            hosts="" if fields["NodeList"] == "None assigned" else fields["NodeList"],
-            name=fields["JobName"],
-        )
-        for fields in records(text, _ACCOUNTING_FIELDS)
-    ]
+    return _records(Accounted, text)
 
 
 def parse_hosts(text: str) -> list[HostGroup]:
     """Return groups of equal hosts from `sinfo --noheader --exact --format HOST_FORMAT`."""
-    return [
-        HostGroup(
-            partition=fields["%R"],
-            hosts=fields["%N"],
-            cpus=_leading_number(fields["%c"]),
-            memory_mb=_leading_number(fields["%m"]),
-            gres=_printed(fields["%G"]),
-            features=names_of(fields["%f"]),
-        )
-        for fields in records(text, _HOST_FIELDS)
-    ]
+    return _records(HostGroup, text)
 
 
 def parse_uses(text: str) -> list[HostUse]:
     """Return the use of hosts, from `sinfo --noheader --Format USE_FORMAT`."""
-    return [
-        HostUse(
-            partition=fields["PartitionName"],
-            state=fields["StateLong"],
-            hosts=_leading_number(fields["Nodes"]),
-            gres=_printed(fields["Gres"]),
-            gres_used=_printed(fields["GresUsed"]),
-        )
-        for fields in records(text, _USE_FIELDS, f"{_RECORD}\n")
-    ]
-
-
-def parse_seconds(text: str) -> int:
-    """Return the seconds of a duration of Slurm: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
-    days, _, clock = text.rpartition("-")
-    words = [days or "0", *clock.split(":")]
-    if len(words) != 4 or not all(word.isdecimal() for word in words):
-        return _leading_number(text)
-    seconds = 0
-    for word, factor in zip(words, (24, 60, 60, 1), strict=True):
-        seconds = (seconds + int(word)) * factor
-    return seconds
+    return _records(HostUse, text, f"{_RECORD}\n")
 
 
 def parse_partitions(text: str) -> list[Partition]:
     """Return the partitions from `scontrol --oneliner show partition`."""
     lines = [line for line in text.splitlines() if line.startswith("PartitionName=")]
     return [
-        Partition(
-            name=fields["PartitionName"],
-            is_default=fields.get("Default") == "YES",
-            state=fields.get("State", ""),
-            hosts=_printed(fields.get("Nodes", "")),
-            total_nodes=_leading_number(fields.get("TotalNodes", "")),
-            min_nodes=_leading_number(fields.get("MinNodes", "")),
-            max_nodes=whole(fields.get("MaxNodes", "")),
-            max_time_min=minutes_of(fields.get("MaxTime", "")),
-            max_cpus_per_node=whole(fields.get("MaxCPUsPerNode", "")),
-            allow_accounts=_allowed(fields.get("AllowAccounts", "ALL")),
-            deny_accounts=names_of(fields.get("DenyAccounts", "")),
-            allow_qos=_allowed(fields.get("AllowQos", "ALL")),
-            deny_qos=names_of(fields.get("DenyQos", "")),
-            preempt_mode=fields.get("PreemptMode", ""),
-            grace_s=_leading_number(fields.get("GraceTime", "")),
-            priority_tier=_leading_number(fields.get("PriorityTier", "1")),
-            default_time_min=minutes_of(fields.get("DefaultTime", "")),
-            default_memory=_default_memory(fields),
-        )
-        for fields in map(fields_of_line, lines)
+        record_of(Partition, values, default_memory=_default_memory(values))
+        for values in map(fields_of_line, lines)
     ]
+
+
+def _default_memory(fields: dict[str, str]) -> str:
+    found = (f"{name}={fields.get(name, '')}" for name in ("DefMemPerNode", "DefMemPerCPU"))
+    return next((each for each in found if each[-1:].isdecimal()), "")
 
 
 def parse_job(text: str) -> dict[str, str]:
@@ -310,11 +332,6 @@ def parse_config(text: str) -> dict[str, str]:
     return {pair[1]: pair[2].strip() for pair in pairs if pair}
 
 
-def parse_time(text: str) -> datetime | None:
-    """Return a time as Slurm prints it; None for a text such as N/A."""
-    return None if text in _NOTHING else datetime.fromisoformat(text)
-
-
 _FREE_TEXT = frozenset(
     {"JobName", "Comment", "AdminComment", "SystemComment", "Extra", "Command", "WorkDir", "SubmitLine"}
     | {"StdErr", "StdIn", "StdOut"}
@@ -332,48 +349,3 @@ def fields_of_line(line: str, free: frozenset[str] = frozenset()) -> dict[str, s
             break
         fields.setdefault(here[1], line[here.end() : after.start() if after else None].strip())
     return fields
-
-
-def records(
-    text: str, names: Sequence[str], end: str = "\n", separator: str = SEPARATOR
-) -> Iterator[dict[str, str]]:
-    """Yield the records of a program's output, as field name to value; the last field may be free text."""
-    for record in text.split(end):
-        values = record.split(separator, len(names) - 1)
-        if len(values) == len(names):
-            yield dict(zip(names, values, strict=True))
-
-
-def _printed(text: str) -> str:
-    """Return a value as printed; empty if Slurm prints a word for nothing, such as (null)."""
-    return "" if text in _NOTHING else text
-
-
-def _default_memory(fields: dict[str, str]) -> str:
-    found = (f"{name}={fields.get(name, '')}" for name in ("DefMemPerNode", "DefMemPerCPU"))
-    return next((each for each in found if each[-1:].isdecimal()), "")
-
-
-def minutes_of(text: str) -> int | None:
-    """Return the minutes of a time limit as Slurm prints it; None for no limit."""
-    return parse_minutes(text) if text[:1].isdecimal() else None
-
-
-def whole(text: str) -> int | None:
-    """Return a whole number; None for anything else, such as UNLIMITED."""
-    return int(text) if text.isdecimal() else None
-
-
-def _leading_number(text: str) -> int:
-    """Return the number at the start; 0 without one. sinfo may append a plus, squeue prints N/A for 0."""
-    match = re.match(r"\d+", text)
-    return int(match[0]) if match else 0
-
-
-def _allowed(text: str) -> frozenset[str] | None:
-    return None if text.upper() == "ALL" else names_of(text)
-
-
-def names_of(text: str) -> frozenset[str]:
-    """Return the names of a comma-separated list; empty if Slurm prints a word for nothing."""
-    return frozenset(text.split(",")) if text not in _NOTHING else frozenset()

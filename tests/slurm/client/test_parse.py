@@ -56,6 +56,7 @@ def test_a_running_job_is_read_in_full(jobs: dict[str, Job]) -> None:
         hosts="rack1node[01-02]",
         user="root",
         partition="main",
+        dependency="",
         work_dir="/home/ada",
         name="we|ird, na me=x\ttab",
     )

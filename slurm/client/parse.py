@@ -112,7 +112,7 @@ def names_printed(of: Any) -> list[str]:
     return [name for name, _, _ in _table(of).values()]
 
 
-def record_of(of: type[_T], values: Mapping[str, str], **more: Any) -> _T:
+def record_of(of: Callable[..., _T], values: Mapping[str, str], **more: Any) -> _T:
     """Return a record from its values by Slurm's names; more: fields without a name in Slurm."""
     read = {own: read(values.get(name, missing)) for own, (name, read, missing) in _table(of).items()}
     return of(**read, **more)

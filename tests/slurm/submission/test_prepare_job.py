@@ -19,6 +19,7 @@ from slurm.job.preparation import KeptProgress, TimeLimitWatch
 from slurm.status.submissions import submissions
 from slurm.submission.prepare_job import PreparePlan, as_preparation
 from tests.slurm.support.fake_slurm import FakeSlurm
+from tests.slurm.support.golden import assert_golden
 from tests.slurm.support.plans import PLANS
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import CODE, User
@@ -43,10 +44,7 @@ def prepared(user: User, *arguments: object) -> Any:
 
 def test_script_equals_the_golden_file(experiment: Experiment) -> None:
     resources, _ = PLANS["every_option"]
-    script = str(plan(as_preparation(replace(experiment, resources=resources))))
-    if os.environ.get("STK_WRITE_GOLDEN"):
-        GOLDEN.write_text(script, encoding="utf-8", newline="")
-    assert script == GOLDEN.read_bytes().decode()
+    assert_golden(str(plan(as_preparation(replace(experiment, resources=resources)))), GOLDEN)
 
 
 def test_preparation_is_one_task_without_gpus(experiment: Experiment) -> None:

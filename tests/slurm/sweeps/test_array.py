@@ -11,6 +11,7 @@ import pytest
 
 from slurm.config.resources import Group, Resources
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
+from tests.slurm.support.golden import assert_golden
 from tests.slurm.support.plans import PLANS, plan
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
@@ -29,10 +30,7 @@ def array(experiment: Experiment, resources: Resources, folder: Path, runs: int 
 
 def test_script_equals_the_golden_file(experiment: Experiment) -> None:
     resources, run = PLANS["two_nodes_with_gres"]
-    script = str(array(experiment, resources, run.path.parent))
-    if os.environ.get("STK_WRITE_GOLDEN"):
-        GOLDEN.write_text(script, encoding="utf-8", newline="")
-    assert script == GOLDEN.read_bytes().decode()
+    assert_golden(str(array(experiment, resources, run.path.parent)), GOLDEN)
 
 
 @pytest.mark.parametrize("name", ["single_node", "two_nodes_with_gres", "elastic", "every_option"])

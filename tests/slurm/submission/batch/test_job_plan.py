@@ -7,7 +7,6 @@ tests/slurm/submission/batch/test_job_plan.py` writes them anew, and the differe
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.batch_script import JobPlan
+from tests.slurm.support.golden import assert_golden
 from tests.slurm.support.plans import PLANS, plan
 from tests.slurm.support.user import User
 from toolkit.config.schema import Experiment
@@ -36,12 +36,7 @@ def directives(script: JobPlan) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_script_equals_the_golden_file(experiment: Experiment, name: str) -> None:
-    script = str(plan(experiment, *PLANS[name]))
-    golden = GOLDEN / f"{name}.sh"
-    if os.environ.get("STK_WRITE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(script, encoding="utf-8", newline="")
-    assert script == golden.read_bytes().decode()
+    assert_golden(str(plan(experiment, *PLANS[name])), GOLDEN / f"{name}.sh")
 
 
 def test_every_golden_file_has_a_plan() -> None:
@@ -49,10 +44,9 @@ def test_every_golden_file_has_a_plan() -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_bash_accepts_every_script(name: str) -> None:
-    checked = subprocess.run(
-        ["bash", "-n", GOLDEN / f"{name}.sh"], capture_output=True, text=True, check=False
-    )
+def test_bash_accepts_every_script(experiment: Experiment, name: str) -> None:
+    script = str(plan(experiment, *PLANS[name]))
+    checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
 
 

@@ -32,24 +32,7 @@
 #SBATCH --spread-job
 #SBATCH --nice=100
 
-# Refuse to execute anything here that another user owns or may write.
-refuse_others() {
-    local each found group=(-perm -g+w) named here; here=$(pwd -P)
-    IFS=: read -ra named <<<"${STK_TRUSTED_FOLDERS:-}"
-    for each in "${named[@]}"; do
-        [ "$each" != '*' ] && [[ $PWD/ != "${each%/}"/* && $here/ != "${each%/}"/* ]] || return 0
-    done
-    [ "$(id -gn)" != "$(id -un)" ] || group+=(! -gid "$(id -g)")
-    local others=(! -uid "$(id -u)" ! -uid 0 -o -perm -o+w -o "${group[@]}")
-    local tell=(\( "${others[@]}" \) -ls -quit)
-    found=$(find -L . config.yaml job.yaml -maxdepth 0 "${tell[@]}" 2>/dev/null
-        find -L code submitit "${tell[@]}" -o -type d ! -perm /011 -prune 2>/dev/null)
-    [ -z "$found" ] && return
-    echo "error: another user owns or may write what this job would execute in $PWD:" "$found" >&2
-    echo "If you trust it, set STK_TRUSTED_FOLDERS=$PWD" >&2
-    exit 2
-}
-refuse_others
+# (the lines of slurm.submission.batch.folder_guard, as in single_node.sh)
 
 # These tokens belong to the host of the submission, and expire soon.
 unset SLURM_JWT SLURM_SACK_SOCKET

@@ -70,8 +70,9 @@ def cluster() -> Cluster:
     uses = tuple(use for each in partitions for use in busy(each.name))
     limits = {"MaxJobs": "8", "GrpTRES": "gres/gpu=6"}
     own = Association(account="nlp", partition="", qos=frozenset({"normal"}), limits=limits)
+    settings = "".join((folder / "config.txt").read_text() for folder in (RECORDED.parent, RECORDED))
     return Cluster(
-        config={**parse_config((RECORDED / "config.txt").read_text()), **SETTINGS},
+        config={**parse_config(settings), **SETTINGS},
         partitions=partitions,
         uses=uses,
         qos=(),

@@ -1,4 +1,7 @@
-"""Clusters for the tests: as recorded, with some settings changed."""
+"""Clusters for the tests: as recorded, with some settings changed.
+
+doctor/config.txt has what differs from the other recorded cluster's settings.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def recorded(name: str) -> str:
 def cluster(**settings: str) -> Cluster:
     """The recorded cluster with other settings."""
     return Cluster(
-        config={**parse_config(recorded("config.txt")), **settings},
+        config={**parse_config(recorded("../config.txt") + recorded("config.txt")), **settings},
         partitions=tuple(parse_partitions(recorded("partitions.txt"))),
         uses=tuple(parse_uses(recorded("sinfo.txt"))),
         qos=tuple(parse_qos(recorded("qos.txt"))),

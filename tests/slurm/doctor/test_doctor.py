@@ -64,7 +64,7 @@ def slurm(stubs: Stubs) -> Stubs:
         "scontrol",
         f"""case "$*" in
         ping) echo "Slurmctld(primary) at head is UP" ;;
-        "show config") exec /bin/cat '{RECORDED}/config.txt' ;;
+        "show config") exec /bin/cat '{RECORDED}/../config.txt' '{RECORDED}/config.txt' ;;
         *partition) exec /bin/cat '{RECORDED}/partitions.txt' ;;
         esac""",
     )

@@ -7,7 +7,6 @@ import pytest
 from slurm.client.topology import how_started, scrub, world_from_step
 from tests.slurm.support.environments import ENVIRONMENTS
 from toolkit.errors import SchedulerError
-from toolkit.system.world import World
 
 UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for rank in range(5)]
 
@@ -137,22 +136,6 @@ def test_a_world_knows_its_host_and_another_one_by_slurms_names(name: str, names
 def test_unreadable_host_list_leaves_only_the_own_host() -> None:
     environ = {**ENVIRONMENTS["srun of 1 task"], "SLURM_STEP_NODELIST": "rack1node[0"}
     assert world_from_step(environ).known_as == ("rack1node01",)
-
-
-def test_world_of_a_step_has_a_nonce_and_no_master_address() -> None:
-    world = world_from_step(ENVIRONMENTS["srun of 1 task"])
-    assert world == World(
-        rank=0,
-        size=1,
-        local_rank=0,
-        local_size=1,
-        node=0,
-        nodes=1,
-        nonce="3.0.0",
-        job="3",
-        gpus=0,
-        known_as=("rack1node01",),
-    )
 
 
 def test_a_world_knows_how_many_gpus_its_step_was_granted_on_this_host() -> None:

@@ -29,3 +29,19 @@ def test_variable_of_the_job_with_text_of_a_shell_is_named(
     assert len(warnings) == is_named
     assert "hushed" not in "".join(warnings)
     assert not any("environment.X" in line for line in check_before_queue(experiment, None, "local"))
+
+
+@pytest.mark.parametrize(
+    "overrides, words",
+    [
+        (["resources.time=2", "resources.signal_s=60"], ["resources.signal_s", "20 s", "resources.time"]),
+        (["resources.time=60", "resources.signal_s=60"], []),
+        # This is the default, so no warning is due.
+        (["resources.time=2"], []),
+    ],
+)
+def test_warning_later_than_requested_is_reported(user: User, overrides: list[str], words: list[str]) -> None:
+    warnings = check_before_queue(user.experiment(*overrides), None, "slurm")
+    said = [line for line in warnings if "signal_s" in line]
+    assert len(said) == bool(words)
+    assert all(word in said[0] for word in words)

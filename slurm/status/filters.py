@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -109,10 +110,11 @@ def moment(text: str, now: float | None = None) -> float:
     The text is a period before now, such as `2d` (s, m, h, d, w), or a local date such as 2026-03-01T14:00.
     Raises ValueError.
     """
-    try:
+    with suppress(ValueError):
         return (time.time() if now is None else now) - span_s(text)
-    except ValueError:
+    with suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text.strip()).timestamp()
+    raise ValueError(f"{text!r} is neither a span such as 2d, 3h or 30m, nor a date such as 2026-03-01")
 
 
 def span_s(text: str) -> float:

@@ -7,16 +7,16 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
 from slurm.client.stop_reason import job_target
-from toolkit.errors import RunBusy, UserError
+from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.files import (
     append_json_line,
     is_still,
@@ -38,6 +38,7 @@ _CLOCKS_S = 5.0
 #: Seconds after a lost answer in which a busy controller may still accept the job.
 _LATE_S = 60.0
 _LOCK_S = 10.0
+_T = TypeVar("_T")
 _LOCAL = re.compile(r"local-[1-9]\d{0,9}", re.ASCII)
 
 
@@ -184,6 +185,17 @@ def mark_lost(run: RunDir) -> None:
     write_json(run.intent, read_object(run.intent) | {"lost": time.time()})
 
 
+def found_or_lost(lost: programs.AnswerLost, find: Callable[[], _T | None], hint: str) -> _T:
+    """Return what `find` finds of a job that may exist although sbatch's answer was lost.
+
+    Raises AnswerLost with the hint if it finds nothing: the controller may still create the job.
+    """
+    with suppress(SchedulerError):
+        if (found := find()) is not None:
+            return found
+    raise programs.AnswerLost(f"{lost}\n{hint}") from lost
+
+
 def recover(run: RunDir) -> Submission | None:
     """Record and return the job of an intent, with its resources; None if there is no intent or no job.
 
@@ -194,8 +206,11 @@ def recover(run: RunDir) -> Submission | None:
     if "name" not in intent:
         return None
     base = find_job(intent["name"], intent.get("work_dir", run.path), since=intent.get("time", 0.0))
-    if base is None:
-        return None
+    return None if base is None else record_found(run, intent, base)
+
+
+def record_found(run: RunDir, intent: Mapping[str, Any], base: str) -> Submission:
+    """Record the job of an intent; base: its id, or that of its array."""
     name, facts = intent["name"], intent.get("facts", {})
     job_id, array = (f"{base}_{intent['task']}", {"array": name}) if "task" in intent else (base, {})
     if "resources" in intent:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.client import programs
-from slurm.status.submissions import Awaited, find_job, last_resources
+from slurm.status.submissions import Awaited, find_job, found_or_lost, last_resources
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.batch.job_options import Component
 from slurm.submission.batch.single_task import single_task, with_one_gpu
 from slurm.submission.submit import start_detached
 from slurm.submission.submit_job import make_submitit, sbatch
 from toolkit.config import load_resolved
-from toolkit.errors import SchedulerError, UserError
+from toolkit.errors import UserError
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
 
@@ -112,11 +111,9 @@ def _submitted(plan: EvaluationPlan) -> str:
     try:
         return sbatch(plan, os.environ)
     except programs.AnswerLost as lost:
-        with suppress(SchedulerError):
-            if (job_id := find_job(plan.job_name, plan.run.path, since=asked)) is not None:
-                return job_id
         # Without an intent as for a training: scoring twice only finds the scores of the first time.
-        raise programs.AnswerLost(
-            f"{lost}\nThe job that scores {plan.run.run_id} may exist nevertheless: see squeue for "
-            f"{plan.job_name} before you repeat the command"
-        ) from lost
+        hint = (
+            f"The job that scores {plan.run.run_id} may exist nevertheless: see squeue for {plan.job_name} "
+            "before you repeat the command"
+        )
+        return found_or_lost(lost, lambda: find_job(plan.job_name, plan.run.path, since=asked), hint)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from slurm.config.resources import Resources
 from slurm.status.submissions import (
     Submission,
     exclusively,
+    found_or_lost,
     intend,
     last_resources,
     mark_lost,
@@ -33,6 +33,11 @@ from toolkit.run.run_dir import RunDir
 
 #: Variables that Slurm sets for the devices of a job; a new job gets its own.
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
+#: Told with a lost answer. The intent is kept then.
+_REPEAT = (
+    "The job may exist nevertheless: repeat the command. It looks for the job first, so that the run is "
+    "never submitted twice."
+)
 
 #: Seconds for changing dependencies of other jobs: the controller may be busy, and this job is ending.
 _MOVE_TIMEOUT_S = 20.0
@@ -53,7 +58,8 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
     try:
         job_id = launch()
     except programs.AnswerLost as lost:
-        return _find_or_mark_lost(run, lost)
+        mark_lost(run)
+        return found_or_lost(lost, lambda: recover(run), _REPEAT)
     except KeyboardInterrupt:
         # The controller may still create the job: the next command waits for it.
         mark_lost(run)
@@ -65,21 +71,6 @@ def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submi
     # After the submission: `stk resume` must not use resources that were refused.
     write_atomic(run.job, resources)
     return submission
-
-
-def _find_or_mark_lost(run: RunDir, lost: programs.AnswerLost) -> Submission:
-    """Find a job by name that may exist although sbatch's answer was lost. Raises AnswerLost without one.
-
-    The intent is then kept, because the controller may still create the job.
-    """
-    mark_lost(run)
-    with suppress(SchedulerError):
-        if (found := recover(run)) is not None:
-            return found
-    raise programs.AnswerLost(
-        f"{lost}\nThe job may exist nevertheless: repeat the command. It looks for the job first, "
-        "so that the run is never submitted twice."
-    ) from lost
 
 
 def make_submitit(run: RunDir) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import Candidate, Combination, candidates, combine, states
-from slurm.sweeps.submit_array import settle_arrays
+from slurm.sweeps.submit_array import settle_arrays, unsettled_arrays
 from toolkit.config.schema import NAME_PATTERN, Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError
-from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_arrays, read_record
+from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_record
 from toolkit.sweeps.results.ranking import checked_goal, declared_goal, with_split
 from toolkit.sweeps.section import load_sweep, of_section
 from toolkit.sweeps.spaces import LogUniform
@@ -76,12 +76,12 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     combinations = combine(config, sweep, points)
     folder = SweepDir(parent / SWEEPS / _name(sweep.name or combinations[0].experiment.name))
     before = _earlier_record(folder, config)
-    was_lost = _has_lost(folder)
+    was_lost = bool(unsettled_arrays(folder))
     settle_arrays(folder)
     if sweep.method == "optuna":
         ranking = _ranking(sweep, combinations[0].experiment)
         # The command is repeated for the lost runs, not for more of them.
-        if before is not None and was_lost and not _has_lost(folder):
+        if before is not None and was_lost and not unsettled_arrays(folder):
             points = [each.values for each in before.members]
             lost = f"Slurm's answer about an array of {folder.name} was lost"
             warnings.append(f"{lost}: its missing runs are submitted, and no new ones are proposed this time")
@@ -96,10 +96,6 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
     return Wanted(
         folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings
     )
-
-
-def _has_lost(folder: SweepDir) -> bool:
-    return any(array.job_id is None for array in read_arrays(folder))
 
 
 def _name(name: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +16,12 @@ from slurm.status.submissions import (
     check_late,
     exclusively,
     find_job,
+    found_or_lost,
     hold,
     intend,
     mark_lost,
     record,
+    record_found,
     submissions,
 )
 from slurm.submission.batch.batch_script import JobPlan
@@ -29,7 +30,7 @@ from slurm.submission.submit_job import environment
 from slurm.sweeps.array import TASK_SCRIPT, ArrayPlan
 from slurm.sweeps.candidates import Candidate
 from toolkit.config import to_yaml
-from toolkit.errors import SchedulerError, StkError, UserError
+from toolkit.errors import StkError, UserError
 from toolkit.files import read_json, read_object, write_quickly
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import fill_run
@@ -176,15 +177,13 @@ def _call_sbatch(array: ArrayPlan, script: Path) -> str:
     try:
         return programs.sbatch(script, cwd=array.folder, env=environment(array.plans[0].run, os.environ))
     except programs.AnswerLost as lost:
-        with suppress(SchedulerError):
-            if (found := find_job(array.name, array.folder)) is not None:
-                return found
         for plan in array.plans:
             mark_lost(plan.run)
-        raise programs.AnswerLost(
-            f"{lost}\nThe jobs may exist nevertheless: repeat the command. It looks for the jobs first, "
-            "so that no run is submitted twice."
-        ) from lost
+        hint = (
+            "The jobs may exist nevertheless: repeat the command. It looks for the jobs first, so that no "
+            "run is submitted twice."
+        )
+        return found_or_lost(lost, lambda: find_job(array.name, array.folder), hint)
 
 
 def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
@@ -208,10 +207,10 @@ def settle_arrays(sweep: SweepDir) -> None:
 
     Does nothing without a controller. Raises RunBusy if another process submits runs of the sweep.
     """
-    if not _unsettled_arrays(sweep) or not programs.is_available():
+    if not unsettled_arrays(sweep) or not programs.is_available():
         return
     with hold(sweep.lock, f"the sweep {sweep.name}"):
-        for array in _unsettled_arrays(sweep):
+        for array in unsettled_arrays(sweep):
             job_id = find_job(array.name, sweep.array(array.name))
             if job_id is None:
                 check_late(sweep.run(array.runs[0]))
@@ -219,7 +218,7 @@ def settle_arrays(sweep: SweepDir) -> None:
             settle_array(sweep, array.name, job_id)
 
 
-def _unsettled_arrays(sweep: SweepDir) -> list[Array]:
+def unsettled_arrays(sweep: SweepDir) -> list[Array]:
     return [array for array in read_arrays(sweep) if array.job_id is None]
 
 
@@ -228,17 +227,10 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
         # A file that was not flushed to the disk may be empty after a crash of the machine.
-        if not run.intent.exists() or read_object(run.intent).get("name", array.name) != array.name:
+        intent = {"name": array.name, "task": task, **read_object(run.intent)}
+        if not run.intent.exists() or intent["name"] != array.name:
             continue
         if job_id is None:
             run.intent.unlink(missing_ok=True)
         else:
-            record(
-                run,
-                cluster="slurm",
-                job_id=f"{job_id}_{task}",
-                name=array.name,
-                array=array.name,
-                recovered=True,
-                time=read_object(run.intent).get("time", time.time()),
-            )
+            record_found(run, intent, job_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from slurm.commands.common import RUN_HELP, Parsers, command, positive
 from toolkit.command import add_json
@@ -135,24 +137,21 @@ def _interval(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and at most a million")
 
 
-def _states(text: str) -> frozenset[str]:
-    from slurm.status.filters import states  # late, so that other commands do not pay for it
+def _filter(name: str) -> Callable[[str], Any]:
+    """Return a function of slurm.status.filters as the type of an argument."""
 
-    try:
-        return states(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    def read(text: str) -> Any:
+        from slurm.status import filters  # late, so that other commands do not pay for it
+
+        try:
+            return getattr(filters, name)(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
 
 
-def _moment(text: str) -> float:
-    from slurm.status.filters import moment
-
-    try:
-        return moment(text)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a span such as 2d, 3h or 30m, nor a date such as 2026-03-01"
-        ) from None
+_states, _moment, _age_s = map(_filter, ("states", "moment", "span_s"))
 
 
 def _rank(text: str) -> int | str:
@@ -171,12 +170,3 @@ def _number(text: str, least: int, expected: str) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
     return int(text)
-
-
-def _age_s(text: str) -> float:
-    from slurm.status.filters import span_s
-
-    try:
-        return span_s(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

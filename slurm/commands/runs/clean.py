@@ -6,6 +6,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from slurm.runs.cleaning.choosing import ENDED, Item, Proposal, Wishes, propose
 from slurm.runs.cleaning.removing import remove_items
@@ -71,7 +72,7 @@ def _count_and_size(items: Sequence[Item]) -> str:
 def _answer(proposal: Proposal, removed: Sequence[Item], failed: Mapping[str, str]) -> dict[str, object]:
     return {
         "items": [item.to_json() for item in proposal.items],
-        "kept": [each.to_json() for each in proposal.kept],
+        "kept": [asdict(each) for each in proposal.kept],
         "bytes": proposal.bytes,
         "deleted": [str(path) for item in removed for path in item.paths],
         "deleted_bytes": sum(item.bytes for item in removed),

@@ -73,10 +73,6 @@ class Kept:
     what: str
     why: str
 
-    def to_json(self) -> dict[str, object]:
-        """Return the entry of `stk clean --json`."""
-        return {"run_id": self.run_id, "what": self.what, "why": self.why}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:

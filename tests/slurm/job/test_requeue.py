@@ -42,19 +42,13 @@ def stop(job: PretendJob, reason: str | None = "SIGTERM", patience_s: float = 0.
     requeue_or_chain(job.run, job.environ, Stopped(reason), patience_s)
 
 
-def test_preempted_job_requeues_itself(job: PretendJob) -> None:
+def test_preempted_job_records_the_signals_that_rank_0_has_seen_and_requeues_itself(job: PretendJob) -> None:
     job.is_preempted()
     stop(job)
     assert (job.requeues, job.submitted) == ([["requeue", "101"]], ["101"])
-    (event,) = job.events("requeue")
-    assert (event["why"], event["by"], job.why) == ("preempted", "stk", "preempted")
-
-
-def test_signals_seen_by_rank_0_are_recorded(job: PretendJob) -> None:
-    job.is_preempted()
-    stop(job)
-    (event,) = job.events("signal")
-    assert (event["job_id"], event["reason"], event["signals"]) == ("101", "SIGTERM", [["SIGTERM", 1.5]])
+    seen, requeue = job.events("signal", "requeue")
+    assert (seen["job_id"], seen["reason"], seen["signals"]) == ("101", "SIGTERM", [["SIGTERM", 1.5]])
+    assert (requeue["why"], requeue["by"], job.why) == ("preempted", "stk", "preempted")
 
 
 def test_cancelled_job_is_not_requeued(job: PretendJob) -> None:

@@ -128,7 +128,9 @@ class MetricsLog:
         # The highest step of the current training for each total that this process has logged. The newest
         # total is last.
         self._highest: dict[int | None, int] = {}
-        self._has_warned = False
+        # The step of the newest line with each metric of this process.
+        self._steps: dict[str, int] = {}
+        self._warned: set[str] = set()
 
     def write(self, line: Line, resumed: int | None) -> None:
         """Add a line. Before the first line of an attempt, drop lines that it writes again.
@@ -157,13 +159,17 @@ class MetricsLog:
 
     def warn_if_early(self, step: int) -> None:
         """Warn once if the last line is of a later step than that of a new checkpoint."""
-        if step < self._last and not self._has_warned:
-            self._has_warned = True
-            log.warning(
+        if step < self._last:
+            self._warn_once(
                 "run.checkpoint(%d) was called after run.log(step=%d): an attempt that continues from there "
                 "drops the metrics of later steps. If one of the calls counts epochs, count the same in both",
                 *(step, self._last),
             )
+
+    def _warn_once(self, message: str, *values: object) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            log.warning(message, *values)
 
     def resumes(self) -> None:
         """Forget the held lines of step 0: an earlier attempt has logged them."""
@@ -262,8 +268,16 @@ class MetricsLog:
         self._newest["step"] = line.step if is_second or is_ahead else max(line.step, known)
         self._newest["total_steps"] = line.total or total
         self._newest["epoch"] = line.epoch if line.epoch is not None else self._newest["epoch"]
-        numbers = json_numbers(line.metrics).items()
-        self._shown.update({f"{line.split}_{name}": value for name, value in numbers})
+        numbers = {f"{line.split}_{name}": value for name, value in json_numbers(line.metrics).items()}
+        self._shown.update(numbers)
+        # Two models that are trained in turn may count their own steps: their metrics have other names.
+        if line.step < (last := max((self._steps.get(name, 0) for name in numbers), default=0)):
+            self._warn_once(
+                "run.log(step=%d) comes after step %d: of a repeated step only the newest metrics and the "
+                "newest checkpoint count. For folds, make a run of each (stk sweep), or let steps continue",
+                *(line.step, last),
+            )
+        self._steps.update(dict.fromkeys(numbers, line.step))
 
     def _begins_second(self, line: Line) -> bool:
         """Whether a line of training begins a second training, such as that of a fold, with its own steps.

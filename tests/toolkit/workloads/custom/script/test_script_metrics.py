@@ -79,6 +79,26 @@ def test_checkpoints_of_earlier_steps_than_the_last_line_are_warned_of_once(
     assert caplog.text.count("run.log(step=200)") == warnings
 
 
+def test_steps_that_begin_again_are_warned_of_once(run: RunDir, caplog: pytest.LogCaptureFixture) -> None:
+    script = start(run)
+    for _ in range(3):
+        for step in (1, 2):
+            script.log(step=step, loss=1.0)
+            script.log(step=step, split="validation", loss=1.0)
+    assert caplog.text.count("comes after step 2") == 1
+
+
+def test_models_that_count_their_own_steps_are_not_warned_of(
+    run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = start(run)
+    for step in (1, 2):
+        script.log(step=5 * step, critic_loss=1.0)
+        script.log(step=step, loss=1.0)
+        script.log(step=step, split="validation", loss=1.0)
+    assert caplog.text == ""
+
+
 def test_start_from_the_beginning_drops_earlier_metrics(run: RunDir) -> None:
     start(run).log(step=5, loss=1.0)
     again = start(run)

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from slurm.client.topology import scrub
+from slurm.commands.common import warn
 from toolkit.launch.launcher import rank_environment
 from toolkit.launch.machines.layout import Machines
 from toolkit.run.folder_trust import check_run
@@ -49,6 +50,8 @@ def processes(
     check_run(run)
     if run.code.exists():
         check_kept(run)
+    else:
+        warn([f"{run.code} is gone: today's code is used"])
     environ = scrub()
     # Injected faults are only for training.
     environ.pop("STK_FAULTS", None)

@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> int:
 
 def _compute(target: RunDir, step: int) -> dict[str, Any]:
     """Recompute the step in a process with torch and the run's own code; return its answer."""
-    if module_in(target, _MODULE) is None:
+    if target.code.exists() and module_in(target, _MODULE) is None:
         raise UserError(f"{target.code} is older than `stk replay`: the run's own code cannot do it")
     ((command, environment),) = processes(target, _MODULE, str(step))
     done = subprocess.run(

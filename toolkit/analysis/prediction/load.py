@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from pathlib import Path
 
 from torch import nn
@@ -36,6 +37,8 @@ def load_model(folder: str | os.PathLike[str]) -> nn.Module:
     if not run.config.is_file():
         raise RunNotFound(f"{folder} is not a run's folder: it has no {run.config.name}")
     folder_trust.check_run(run)
+    if not run.code.exists():
+        warnings.warn(f"{run.code} is gone: today's code is used", stacklevel=2)
     # The user's functions may change the working folder, which must be restored.
     with contextlib.chdir(os.getcwd()):
         experiment = load_to_run(run.config)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.slurm.support.user import User
 from toolkit.analysis.export import export_run
+from toolkit.analysis.prediction.load import load_model
 from toolkit.run import folder_trust
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
@@ -86,3 +87,18 @@ def test_compiled_code_is_left_out(user: User, run: RunDir, tmp_path: Path) -> N
     user.call("export", str(run.path), str(tmp_path / "slim"))
     assert not list((tmp_path / "slim").rglob("*.pyc"))
     assert (tmp_path / "slim" / "code" / "toolkit").is_dir()
+
+
+def test_a_run_whose_code_is_gone_is_exported_and_used_with_a_warning(
+    user: User, run: RunDir, tmp_path: Path
+) -> None:
+    shutil.rmtree(run.code)
+    slim = tmp_path / "slim"
+    exported = user.stk("export", run.path, slim)
+    predicted = user.call("predict", slim, user.write("rows.jsonl", '{"x": 1}\n'))
+    assert (exported.code, predicted.code) == (0, 0), predicted.err
+    assert predicted.out.count("\n") == 1
+    for answer, code in ((exported, run.code), (predicted, RunDir(slim).code)):
+        assert answer.err.startswith(f"warning: {code} is gone"), answer.err
+    with pytest.warns(UserWarning, match="is gone: today's code is used"):
+        load_model(slim)

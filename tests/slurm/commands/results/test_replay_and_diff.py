@@ -170,6 +170,12 @@ def test_replay_refuses_a_run_whose_code_is_too_old(user: User, copy: RunDir) ->
     assert (answer.code, "is older than `stk replay`" in answer.err) == (2, True)
 
 
+def test_a_run_whose_code_is_gone_is_replayed_with_a_warning(user: User, copy: RunDir) -> None:
+    shutil.rmtree(copy.code)
+    answer = user.call("replay", copy.path, "--step", 1)
+    assert (answer.code, answer.err.startswith(f"warning: {copy.code} is gone")) == (0, True), answer.err
+
+
 @pytest.mark.slow
 def test_replay_names_missing_data(user: User, copy: RunDir) -> None:
     text = copy.config.read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
+from toolkit.data.prepared.lookup import check_permitted
 from toolkit.data.sources.named_files import violation_of
 from toolkit.precheck.steps_per_epoch import check_token_budget
 from toolkit.precheck.violation_messages import raise_violations
@@ -54,5 +55,6 @@ def input_violations(
         yield from task_kinds()[experiment.task.kind].file_check(experiment)
     if reads_data:
         yield from experiment.data.violations(is_trained=is_trained)
+        yield from violation_of("data.prepared_dir", check_permitted, experiment.data)
     if not is_trained:
         yield from experiment.model.violations(experiment, coming=coming)

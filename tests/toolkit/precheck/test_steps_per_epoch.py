@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -101,3 +103,27 @@ def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path, make: Make) -
         "sys.exit(0 if found and not {'torch', 'numpy', 'transformers'} & set(sys.modules) else 1)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody may enter; only its owner may enter those around `tmp_path`."""
+    with TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of another user")
+@pytest.mark.parametrize("private", ["", "set"])
+def test_prepared_data_that_may_not_be_read_are_refused_before_the_run(
+    shared: Path, private: str, request: pytest.FixtureRequest
+) -> None:
+    experiment = tiny(shared)
+    prepared(experiment)
+    found = find_prepared_set(experiment.data)
+    assert found is not None
+    (found if private else found.parent).chmod(0o700)
+    request.getfixturevalue("ordinary_user")
+    for ask in (check_inputs, prepared):
+        with pytest.raises(DataError, match=r"may not be read by this user.* set data\.prepared_dir"):
+            ask(experiment)

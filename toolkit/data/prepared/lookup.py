@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.prepared.manifest import META
+from toolkit.data.prepared.manifest import META, read_permitted
 from toolkit.data.sources.file_digests import NotRemembered, at_most
 from toolkit.errors import DataError
 from toolkit.files import read_object
@@ -37,6 +38,14 @@ def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
             return data.prepared_place(silent)
     except (NotRemembered, DataError, OSError, ValueError):
         return None
+
+
+def check_permitted(data: DataSection) -> None:
+    """Raise DataError if the place of the prepared set of a data section may not be read by this user."""
+    if (place := place_of_prepared_set(data)) is not None:
+        # After another error the job may read it, or makes it again.
+        with suppress(OSError, ValueError):
+            read_permitted(place[0])
 
 
 def read_meta(path: Path) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,12 @@ def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any
 
     growing  a file that may have grown since
     """
-    if not path.is_dir() and path.parent.is_dir():
-        # A network file system may remember that the name was missing; listing refreshes it.
-        os.listdir(path.parent)
+    with suppress(OSError):
+        if not path.is_dir():
+            # A network file system may remember that the name was missing; listing refreshes it.
+            os.listdir(path.parent)
     try:
-        meta = read_json(path / META)
+        meta = read_permitted(path)
     except OSError as error:
         raise DataError(f"{path / META} cannot be read ({error})") from error
     except ValueError as error:
@@ -49,6 +51,17 @@ def read_manifest(path: Path, version: int, *, growing: str) -> Mapping[str, Any
         if size < expected["size"] or (size > expected["size"] and name != growing):
             raise DataError(f"{path / name} has {size} bytes, expected {expected['size']}; {PREPARE_AGAIN}")
     return meta
+
+
+def read_permitted(path: Path) -> Any:
+    """Return the content of the manifest; None without one. Raises OSError, ValueError, DataError."""
+    try:
+        return read_json(path / META)
+    except PermissionError as error:
+        raise DataError(
+            f"{path} may not be read by this user: its owner can allow that (chmod -R g+rX {path.parent}), "
+            "or set data.prepared_dir to another folder"
+        ) from error
 
 
 def _size(path: Path) -> int:

@@ -251,6 +251,9 @@ class RankAttempt:
             self._attempt.failed(self._step)
         # The other ranks wait for this process to end, and leaving a broken group may never return.
         self._exit_timer.start()
+        if self._context is not None:
+            # Last, because a disk that has failed may not answer; a full one has a little room by now.
+            self._context.metrics_writer.failed(self._step)
 
 
 def _end_reason(outcome: Outcome, stop: Stop, group: Group) -> str:

@@ -119,6 +119,11 @@ class MetricsWriter:
                 },
             )
 
+    def failed(self, step: int) -> None:
+        """Write the progress of a failing attempt, if it has done a step: the last one may be old."""
+        if self._written:
+            self.progress(step)
+
     def flush(self) -> None:
         """Write the pending lines. Raises OSError if the disk is still full."""
         if self._kept is not None:

@@ -13,6 +13,7 @@ from tests.toolkit.support.tiny import tiny
 from toolkit.errors import RunBusy
 from toolkit.files import read_json, read_json_lines
 from toolkit.monitoring.usage.values import read_usage
+from toolkit.reliability.fault_injection import InjectedFault
 from toolkit.reliability.stop import StopFlag
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.create_run import create_run
@@ -50,6 +51,16 @@ def test_finished_run_has_all_documented_files(run: RunDir) -> None:
     assert not [
         each for each in logging.getLogger("toolkit").handlers if isinstance(each, logging.StreamHandler)
     ]
+
+
+def test_a_failed_attempt_leaves_the_progress_of_its_last_step(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STK_FAULTS", "raise at=forward step=3")
+    with pytest.raises(InjectedFault):
+        worker.run_attempt(run, World.single(), StopFlag())
+    progress = read_json(run.progress)
+    assert (progress["step"], progress["epoch"]) == (3, 0.375)
 
 
 def test_second_worker_on_a_live_run_is_refused_and_changes_no_file(run: RunDir) -> None:

@@ -118,6 +118,17 @@ def test_progress_does_not_wait_for_the_disk(run: RunDir, monkeypatch: pytest.Mo
     assert read_json(run.progress)["step"] == 3
 
 
+def test_a_failing_attempt_shows_its_last_step_but_none_before_its_first(run: RunDir) -> None:
+    before = metrics_writer(run)
+    before.count(1, TOTALS, 4)
+    before.count(2, TOTALS, 4)
+    assert read_json(run.progress)["step"] == 1, "it is not written for each step"
+    before.failed(2)
+    assert read_json(run.progress)["step"] == 2
+    metrics_writer(run).failed(0)
+    assert read_json(run.progress)["step"] == 2
+
+
 def test_unwritable_progress_does_not_raise(run: RunDir) -> None:
     run.progress.mkdir()
     metrics_writer(run, None).progress(3)

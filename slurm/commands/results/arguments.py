@@ -63,8 +63,7 @@ def report(parsers: Parsers) -> None:
     parser.add_argument(
         "--output",
         metavar="PLACE",
-        help="where the comparison of several runs is written: FILE.html, or a folder for page, plots, "
-        "Markdown, CSV and JSON",
+        help="where the pages are written: FILE.html, or a folder for page, plots, Markdown, CSV and JSON",
     )
     add_json(parser)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.errors import RunNotFound, UserError
+from toolkit.errors import RunNotFound
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.sweeps.folder import SWEEPS, SweepDir
@@ -20,11 +21,7 @@ def run(arguments: Namespace) -> int:
     runs = [_find(name) for name in arguments.runs]
     if len(runs) > 1:
         return _compare(runs, arguments)
-    if arguments.output:
-        raise UserError(
-            f"--output is for several runs; the report of one is written to {runs[0].report_html}"
-        )
-    return _report(runs[0], arguments.json)
+    return _report(runs[0], arguments)
 
 
 def _find(name: str) -> RunDir:
@@ -47,7 +44,7 @@ def render(run: RunDir) -> None:
     show(run_document(summarize(run)), Console())
 
 
-def _report(run: RunDir, as_json: bool) -> int:
+def _report(run: RunDir, arguments: Namespace) -> int:
     from rich.console import Console
 
     from slurm.runs.advice.run import advise
@@ -58,8 +55,11 @@ def _report(run: RunDir, as_json: bool) -> int:
 
     summary = summarize(run)
     advice = advise(run, summary)
-    page = written(lambda: write_report(run, advice=advice))
-    if as_json:
+    if arguments.output:
+        page: Path | None = write_report(run, advice=advice, target=Path(arguments.output))
+    else:
+        page = written(lambda: write_report(run, advice=advice), " (--output writes them elsewhere)")
+    if arguments.json:
         print(json_text([report_json(summary, advice)]))
     else:
         show(run_document(summary, advice), Console())
@@ -68,12 +68,13 @@ def _report(run: RunDir, as_json: bool) -> int:
     return 0
 
 
-def written(write: Callable[[], Path]) -> Path | None:
+def written(write: Callable[[], Path], hint: str = "") -> Path | None:
     """Write pages; return None after printing the error if that fails, as in another user's folder."""
     try:
         return write()
     except OSError as error:
-        print(f"the pages were not written: {clean(str(error.filename))}: {error.strerror}", file=sys.stderr)
+        folder = clean(os.path.dirname(str(error.filename)))
+        print(f"the pages cannot be written to {folder}: {error.strerror}{hint}", file=sys.stderr)
         return None
 
 

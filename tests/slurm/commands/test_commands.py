@@ -157,10 +157,13 @@ def test_a_report_in_json_is_one_document(finished: User) -> None:
         assert [summary["run_id"] for summary in summaries] == [run.run_id] * len(named)
 
 
-def test_output_option_is_refused_for_one_report(finished: User) -> None:
-    said = finished.refused("report", "tiny", "--output", finished.root / "one.html")
-    assert f"is written to {finished.run(*LONG).report_html}" in said
-    assert not (finished.root / "one.html").exists()
+def test_the_report_of_one_run_is_also_written_elsewhere(finished: User) -> None:
+    run = finished.run(*LONG)
+    run.report_html.unlink()
+    said = finished.stk("report", "tiny", "--output", finished.root / "one").out
+    assert said.endswith(f"report  {finished.root / 'one' / 'report.html'}\n")
+    assert json.loads((finished.root / "one" / "report.json").read_text())["run_id"] == run.run_id
+    assert not run.report_html.exists()
 
 
 def test_comparison_in_a_folder_names_a_run_that_cannot_be_read(finished: User) -> None:

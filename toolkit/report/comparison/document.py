@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from toolkit.files import write_atomic, write_json
 from toolkit.report import formats
 from toolkit.report.blocks import Document, Figure, Section, figure, table_section
 from toolkit.report.comparison import tables
 from toolkit.report.comparison.groups import band, groups, has_seeds
 from toolkit.report.comparison.reading import Compared, to_json
 from toolkit.report.model import RunSummary, config_differences, main_metric, score_names, shared_title
-from toolkit.report.rendering.page import page
-from toolkit.report.rendering.writing import write_document
+from toolkit.report.rendering.writing import write_at
 from toolkit.report.run import text
 from toolkit.report.task_report import TaskReport
 
-_PAGE, _MARKDOWN, _JSON = "report.html", "report.md", "report.json"
-_ENDINGS = (".html", ".htm")
 _PLOTS = "toolkit.report.comparison.plots"
 _TIME_LINES = "toolkit.report.time_and_resources.timeline_plot:timelines_plot"
 #: Figures of loss and main metric, each with its means over seeds; a page folds the others.
@@ -27,19 +23,8 @@ _METRICS = 6
 
 
 def write_comparison(compared: Compared, target: Path) -> Path:
-    """Write a comparison of several runs; return the page's path.
-
-    target  the page if it ends in .html; else a folder for page, plots, Markdown, CSV and JSON
-    Raises OSError if nothing can be written.
-    """
-    document = comparison_document(compared)
-    if target.suffix.lower() in _ENDINGS:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(target, page(document))
-        return target
-    target.mkdir(parents=True, exist_ok=True)
-    write_json(target / _JSON, to_json(compared))
-    return write_document(document, target, target / _PAGE, target / _MARKDOWN)
+    """Write a comparison of several runs, as `write_at` does; return the page's path."""
+    return write_at(comparison_document(compared), to_json(compared), target)
 
 
 def comparison_document(compared: Compared) -> Document:

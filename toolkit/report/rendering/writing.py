@@ -24,6 +24,8 @@ from toolkit.report.run.summary import summarize
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.csv_cells import harmless
 
+_ENDINGS = (".html", ".htm")
+
 
 def write_report(
     run: RunDir,
@@ -31,22 +33,23 @@ def write_report(
     *,
     advice: Sequence[Advice] | None = None,
     thorough: bool = True,
+    target: Path | None = None,
 ) -> Path:
     """Write report.html, its plots, report.json, report.md and tables as CSV; return the page's path.
 
     result    of a run that is about to finish, because result.json is written last
     advice    None if it was not requested
     thorough  False leaves out the slowest plots: at the end of a run, its hosts wait
+    target    as `write_at` takes it; by default report/ in the run's folder
     Raises DataError if the run folder cannot be read, or its report folder is another user's link;
     OSError if nothing can be written.
     """
-    _refuse_link(run.report)
+    if target is None:
+        _refuse_link(run.report)
     summary = summarize(run, result)
     config = clean(run.config.read_text(encoding="utf-8")) if run.config.exists() else ""
     document = run_document(summary, advice, config=config, thorough=thorough)
-    run.report.mkdir(parents=True, exist_ok=True)
-    write_json(run.report_json, report_json(summary, advice))
-    return write_document(document, run.report, run.report_html, run.report_markdown)
+    return write_at(document, report_json(summary, advice), target or run.report)
 
 
 def _refuse_link(folder: Path) -> None:
@@ -61,17 +64,27 @@ def report_json(summary: RunSummary, advice: Sequence[Advice] | None) -> dict[st
     return to_json(summary) | known
 
 
-def write_document(document: Document, folder: Path, html: Path, md: Path) -> Path:
-    """Write figures, spreadsheets, Markdown and page of a report; return the page's path."""
+def write_at(document: Document, numbers: Any, target: Path) -> Path:
+    """Write a report and its numbers; return the page's path.
+
+    target  the page if it ends in .html; else a folder for page, plots, Markdown, CSV and JSON
+    Raises OSError if nothing can be written.
+    """
+    if target.suffix.lower() in _ENDINGS:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, page(document))
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    write_json(target / "report.json", numbers)
     for name, text in spreadsheets(document).items():
-        write_atomic(folder / name, text)
+        write_atomic(target / name, text)
     drawn = {figure.name: figure.draw(LIGHT) for figure in document.figures().values()}
     for name, png in drawn.items():
-        write_atomic(folder / f"{name}.png", png)
-    write_atomic(md, markdown(document))
+        write_atomic(target / f"{name}.png", png)
+    write_atomic(target / "report.md", markdown(document))
     # Last, so that a page always finds the files beside it.
-    write_atomic(html, page(document, drawn))
-    return html
+    write_atomic(made := target / "report.html", page(document, drawn))
+    return made
 
 
 def spreadsheets(document: Document) -> dict[str, str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.files import write_json
 from toolkit.report.blocks import Document, Figure, Section, table, table_section
 from toolkit.report.formats import duration
 from toolkit.report.plotting.backend import forget_missing_backend
-from toolkit.report.rendering.writing import write_document
+from toolkit.report.rendering.writing import write_at
 from toolkit.sweeps.folder import SweepDir
 from toolkit.sweeps.results.collect import Results, to_json
 from toolkit.sweeps.results.tables import group_head, group_row, numbers, run_head, run_row
@@ -24,15 +23,13 @@ def write_report(sweep: SweepDir, results: Results) -> Path:
 
     Raises OSError if nothing can be written.
     """
-    sweep.report.mkdir(parents=True, exist_ok=True)
-    write_json(sweep.report_json, to_json(results))
     document = Document(
         title=f"Sweep {results.name}",
         note="; ".join(f"{key} from {space}" for key, space in results.spaces.items()),
         facts=_facts(results),
         sections=tuple(_sections(results)),
     )
-    return write_document(document, sweep.report, sweep.report_html, sweep.report_markdown)
+    return write_at(document, to_json(results), sweep.report)
 
 
 def _facts(results: Results) -> tuple[tuple[str, str], ...]:

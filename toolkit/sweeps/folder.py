@@ -115,8 +115,13 @@ def read_record(sweep: SweepDir) -> Record | None:
 
 def make_sweep(sweep: SweepDir) -> None:
     """Make a sweep's folder. Files in it are executed, so no other user may write there."""
-    make_like_parent(sweep.path.parent)
-    sweep.path.mkdir(mode=0o755, exist_ok=True)
+    try:
+        make_like_parent(sweep.path.parent)
+        sweep.path.mkdir(mode=0o755, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {sweep.path}: {error.strerror}. STK_EXPERIMENT_DIR chooses another place"
+        ) from error
 
 
 def write_record(sweep: SweepDir, record: Record) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
+from tests.mounts import read_only
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask
@@ -301,3 +302,12 @@ def test_failed_local_run_does_not_stop_the_next_one(user: User) -> None:
     assert "bad.tsv:3002: 1 fields, expected 2" in answer.err
     assert user.runs == [user.run("data.path=reviews.tsv").run_id]
     assert user.run("data.path=reviews.tsv").result.exists()
+
+
+def test_a_sweep_that_cannot_be_written_is_refused_with_a_way_out(user: User, fake: FakeSlurm) -> None:
+    user.experiments.mkdir()
+    with read_only(user.experiments):
+        refused = user.refused("sweep", user.config, SEEDS)
+    assert f"cannot write {user.experiments / 'sweeps'}" in refused
+    assert "STK_EXPERIMENT_DIR chooses another place" in refused
+    assert not fake.calls("sbatch")

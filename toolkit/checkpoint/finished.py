@@ -13,7 +13,9 @@ from toolkit.run.run_dir import RunDir
 
 def unfinished(run: RunDir) -> UserError:
     """Return the error for a run that cannot be used yet."""
-    return UserError(f"{run.run_id} has not finished, so it has no best weights to use: see `stk status`")
+    return UserError(
+        f"{run.run_id} has not finished, or its {run.result.name} is gone: see `stk status {run.run_id}`"
+    )
 
 
 def finished_result(run: RunDir) -> dict[str, Any]:
@@ -30,7 +32,10 @@ def finished_result(run: RunDir) -> dict[str, Any]:
 
 
 def _damaged(run: RunDir, problem: str) -> UserError:
-    return UserError(f"{run.result} is damaged: {problem}. Restore it from a copy")
+    return UserError(
+        f"{run.result} is damaged: {problem}. Restore it from a copy, or remove it: `stk resume` makes it "
+        "again"
+    )
 
 
 def best_step(run: RunDir) -> int:

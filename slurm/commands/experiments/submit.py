@@ -13,6 +13,7 @@ from slurm.submission.chain import check_links, held, read_links, submit_links
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.submission.evaluation import submit_evaluation, words_for
 from slurm.submission.submit import Submitted, choose_cluster, submit
+from toolkit.checkpoint.finished import finished_result
 from toolkit.config import load_with_origins
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.precheck.changes import change_warnings
@@ -121,6 +122,8 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
     if as_json:
         print(json_text(submitted.to_json()))
     elif submission is None and submitted.joined is None:
+        # Raises UserError for a damaged result.
+        finished_result(run)
         print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
     else:
         # Where it is trained, with its state if it was live before.

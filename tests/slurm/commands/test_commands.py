@@ -133,6 +133,21 @@ def test_submit_and_resume_leave_a_finished_run_alone(finished: User) -> None:
         assert "--fresh starts anew" in said
 
 
+def test_a_damaged_or_lost_result_is_not_called_finished(finished: User) -> None:
+    result = finished.run(*LONG).result
+    kept = result.read_bytes()
+    try:
+        result.write_bytes(kept[:100])
+        damaged = finished.refused("resume", "tiny")
+        result.unlink()
+        lost = finished.refused("export", "tiny", finished.root / "slim")
+    finally:
+        result.write_bytes(kept)
+    assert f"{result} is damaged" in damaged
+    assert "remove it: `stk resume` makes it again" in damaged
+    assert "or its result.json is gone" in lost
+
+
 def test_there_is_nothing_to_cancel_in_a_finished_run(finished: User) -> None:
     said = finished.told("cancel", "tiny")
     assert said == f"{finished.run(*LONG).run_id}: not live (finished), nothing to cancel\n"

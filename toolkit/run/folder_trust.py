@@ -119,13 +119,13 @@ def _fault(path: str) -> str:
         return f"cannot be checked ({error.strerror})"
     mode = stat.filemode(found.st_mode)
     if found.st_uid not in (os.geteuid(), 0):
-        return f"belongs to user {_user(found.st_uid)} (mode {mode})"
+        return f"belongs to user {user_name(found.st_uid)} (mode {mode})"
     if found.st_mode & stat.S_IWOTH:
-        return f"belongs to user {_user(found.st_uid)}, and everybody may write it (mode {mode})"
+        return f"belongs to user {user_name(found.st_uid)}, and everybody may write it (mode {mode})"
     is_own_group = found.st_gid == _private_group(os.geteuid()) and not _has_access_list(path)
     if found.st_mode & stat.S_IWGRP and not is_own_group:
         who = f"the group {_group(found.st_gid)} may write it"
-        return f"belongs to user {_user(found.st_uid)}, and {who} (mode {mode})"
+        return f"belongs to user {user_name(found.st_uid)}, and {who} (mode {mode})"
     return ""
 
 
@@ -153,11 +153,12 @@ def _has_access_list(path: str) -> bool:
         return False
 
 
-def _user(number: int) -> str:
+def user_name(number: int) -> str:
+    """Return a user's name; the number if it has none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
-        return f"user {number}"
+        return str(number)
 
 
 def _group(number: int) -> str:

@@ -14,6 +14,7 @@ from slurm.runs.cleaning.references import references, user_of
 from slurm.status.rows import RunStatus, status
 from toolkit.checkpoint.paths import best_named_by, matches_manifest, step_of_best
 from toolkit.files import read_json
+from toolkit.run.folder_trust import user_name
 from toolkit.run.run_dir import MANIFEST, RunDir, archived_runs, find_runs
 
 #: States of runs that do not change by themselves.
@@ -221,9 +222,9 @@ def _why_kept(folder: Path) -> str:
     try:
         found = folder.lstat()
     except OSError as error:
-        return f"{folder.name} cannot be read: {error.strerror}"
+        return f"it cannot be read: {error.strerror}"
     if stat.S_ISLNK(found.st_mode):
-        return f"{folder.name} is a link: its target may belong to another run"
+        return "it is a link: its target may belong to another run"
     return _of_another_user(folder)
 
 
@@ -233,7 +234,7 @@ def _of_another_user(path: Path) -> str:
         owner = path.lstat().st_uid
     except OSError:
         return ""
-    return "" if owner == os.geteuid() else f"{path.name} belongs to user {owner}"
+    return "" if owner == os.geteuid() else f"it belongs to user {user_name(owner)}"
 
 
 def size(path: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_files_of_another_user_are_left_alone(user: User, run: RunDir, what: str
     os.chown(run.path / what, 65534, 65534)
     answer = clean(user, "--yes")
     assert run.checkpoint_steps() == stay
-    assert "65534" in answer["kept"][0]["why"]
+    assert answer["kept"][0]["why"] == f"it belongs to user {pwd.getpwuid(65534).pw_name}"
 
 
 def test_run_that_cannot_be_deleted_does_not_stop_the_others(

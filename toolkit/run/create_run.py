@@ -25,8 +25,8 @@ def stored_experiment(run: RunDir) -> Experiment:
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(
-            f"the folder {run.path} holds the experiment of the run {run_id(experiment)}: it was renamed, or "
-            "its config.yaml was edited. Undo the change"
+            f"the folder {run.path} holds the experiment of the run {run_id(experiment)}: it was exported or "
+            "renamed, or its config.yaml was edited. Continue the run itself, or undo the change"
         )
     return experiment
 

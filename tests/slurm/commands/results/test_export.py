@@ -34,6 +34,7 @@ def test_training_state_and_logs_are_left_out(user: User, finished: RunDir, tmp_
     held = {path.name: path.stat().st_size for path in checkpoint.iterdir()}
     assert held["training.safetensors"] < 100 < held[WEIGHTS]
     assert RunDir(folder).best.resolve() == checkpoint.resolve()
+    assert "exported" in user.refused("resume", folder), "it cannot train"
 
 
 @pytest.mark.parametrize("place", ["exists", "missing/slim", "{run}/slim", "link/slim"])

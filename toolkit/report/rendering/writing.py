@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -21,8 +22,11 @@ from toolkit.report.rendering.markdown import markdown
 from toolkit.report.rendering.page import page
 from toolkit.report.run.document import run_document
 from toolkit.report.run.summary import summarize
+from toolkit.run.events import note_event
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.csv_cells import harmless
+
+log = logging.getLogger("toolkit")
 
 _ENDINGS = (".html", ".htm")
 
@@ -50,6 +54,16 @@ def write_report(
     config = clean(run.config.read_text(encoding="utf-8")) if run.config.exists() else ""
     document = run_document(summary, advice, config=config, thorough=thorough)
     return write_at(document, report_json(summary, advice), target or run.report)
+
+
+def write_final_report(run: RunDir, result: Mapping[str, Any]) -> None:
+    """Write the report of a run that is about to finish, which does not fail if this does."""
+    try:
+        write_report(run, result, thorough=False)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        note_event(run, "report_failed", reason=reason)
+        log.warning("there is no report, `stk report` writes it again: %s", reason)
 
 
 def _refuse_link(folder: Path) -> None:

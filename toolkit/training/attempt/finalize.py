@@ -138,11 +138,7 @@ def _record_scores(run: RunDir, context: TrainContext, metrics: Mapping[str, Map
 
 
 def _report(run: RunDir, result: dict[str, Any]) -> None:
-    """Write the report. It can be written again at any time, so a failure does not fail the run."""
     # matplotlib is slow to import, and only rank 0 draws.
-    from toolkit.report.rendering.writing import write_report
+    from toolkit.report.rendering.writing import write_final_report
 
-    try:
-        write_report(run, result, thorough=False)
-    except Exception as error:
-        note_event(run, "report_failed", reason=f"{type(error).__name__}: {error}")
+    write_final_report(run, result)

@@ -94,9 +94,12 @@ def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPa
     assert scores["loss"] > 0
 
 
-def test_report_that_fails_does_not_fail_the_run(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_that_fails_does_not_fail_the_run(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     failing = Mock(side_effect=ValueError("no fonts"))
     monkeypatch.setattr("toolkit.report.rendering.writing.write_report", failing)
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     assert run.result.is_file()
     assert any("no fonts" in json.dumps(line) for line in read_json_lines(run.events))
+    assert "no fonts" in caplog.text

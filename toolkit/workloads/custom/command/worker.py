@@ -24,7 +24,6 @@ from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.events import note_event
 from toolkit.run.failure.classes import INPUT
 from toolkit.run.failure.records import record_failure, write_first
 from toolkit.run.fence import hold_run, leave_if_fenced
@@ -324,7 +323,9 @@ class _Rank:
             "seconds": round(self._attempt.seconds(), 3),
         }
         self._phase = Phase.REPORT
-        _report(self._run, result)
+        from toolkit.report.rendering.writing import write_final_report  # slow to import
+
+        write_final_report(self._run, result)
         write_json(self._run.result, result)
         # Last: an attempt that finished without a result would be repeated, and not count as a crash.
         self._attempt.ended(self._step, "finished")
@@ -336,16 +337,6 @@ class _CommandFailed(RunFailed):
 
 class _MisusedToolkit(UserError):
     """The command failed because of a wrong call to the toolkit; failure.json already has the record."""
-
-
-def _report(run: RunDir, result: dict[str, Any]) -> None:
-    """Write the report. If that fails, the run does not fail: the report can be written again at any time."""
-    from toolkit.report.rendering.writing import write_report  # slow to import
-
-    try:
-        write_report(run, result, thorough=False)
-    except Exception as error:
-        note_event(run, "report_failed", reason=f"{type(error).__name__}: {error}")
 
 
 def _is_stdout(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
 from collections import UserDict
@@ -21,6 +22,7 @@ from filelock import FileLock
 from torch import nn
 
 from toolkit.config.schema import Experiment, Optimizer
+from toolkit.config.secrets import concealed
 from toolkit.config.serialize import to_plain
 from toolkit.data.prepared.build_once import held
 from toolkit.data.ragged import Lists
@@ -41,6 +43,8 @@ from toolkit.workloads.custom.functions.user_code import UserCode
 _SPLITS = ("train", "validation", "test")
 #: Seconds to wait for another run's call of `prepare`.
 _PREPARE_S = 3600.0
+
+log = logging.getLogger("toolkit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,8 +276,11 @@ class FunctionsTask:
             run.artifacts.mkdir(exist_ok=True)
             write_sections(run, report(run, outputs))
         except Exception as error:
-            place = self._code.place("report", error)
-            note_event(run, "report_failed", reason=f"{place}: {type(error).__name__}: {error}")
+            reason = concealed(f"{self._code.place('report', error)}: {type(error).__name__}: {error}")
+            note_event(run, "report_failed", reason=reason)
+            log.warning("report failed: %s", reason)
+            with suppress(OSError):
+                write_sections(run, {"report failed": reason})
 
 
 @contextmanager

@@ -245,13 +245,16 @@ def test_report_function_adds_sections_to_the_report(config: Path, tmp_path: Pat
     assert [row[:2] for row in stored[0]["rows"]] == [["validation", "120"], ["test", "120"]]
 
 
-def test_run_finishes_and_records_the_failure_of_its_report_function(config: Path, tmp_path: Path) -> None:
+def test_run_finishes_and_tells_the_failure_of_its_report_function(config: Path, tmp_path: Path) -> None:
     report = "(run.artifacts / 'mine.txt').touch()\n    return outputs['train']"
     write(config, f"\n\ndef report(run, outputs):\n    {report}\n")
     run = Lab(tmp_path / "lab").train(load(config, ["train.epochs=1"]), Attempt())
     assert run.result.is_file()
     (event,) = read_events(run, "report_failed")
-    assert "digits.py:33: KeyError" in str(event)
+    (log,) = run.logs.iterdir()
+    shown = next(each for each in run_document(summarize(run)).sections if each.title == "report failed")
+    for text in (str(event), log.read_text(), str(shown)):
+        assert "digits.py:33: KeyError" in text
     assert (run.artifacts / "mine.txt").exists()
 
 

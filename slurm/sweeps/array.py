@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurm.config.resources import Resources
 from slurm.submission.batch.batch_script import JobPlan, both_dependencies, directives
 from slurm.submission.batch.folder_guard import LINES
 from slurm.submission.batch.job_options import components
@@ -62,11 +63,7 @@ class ArrayPlan:
 
     def _options(self) -> dict[str, object]:
         first = self.plans[0]
-        if len(components(first.resources)) > 1:
-            raise UserError(
-                "resources.groups and resources.hosts make a heterogeneous job, which cannot be an array: "
-                "submit the runs one by one, with stk submit"
-            )
+        check_equal_hosts(first.resources)
         own = first.options()
         # %a is the link to the folder of each task's run.
         options = {**own, "job-name": self.name, "chdir": self.folder, "output": f"%a/{own['output']}"}
@@ -76,3 +73,12 @@ class ArrayPlan:
             options["dependency"] = both_dependencies(options.get("dependency"), after, need)
         throttle = "" if self.max_parallel is None else f"%{self.max_parallel}"
         return {**options, "array": f"0-{len(self.plans) - 1}{throttle}"}
+
+
+def check_equal_hosts(resources: Resources) -> None:
+    """Raise UserError for hosts that differ."""
+    if len(components(resources)) > 1:
+        raise UserError(
+            "resources.groups and resources.hosts make a heterogeneous job, which cannot be an array: "
+            "submit the runs one by one, with stk submit"
+        )

@@ -16,6 +16,7 @@ from slurm.commands.experiments.sweep_actions import print_submitted, submit, tr
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.sweeps.actions import END_THERE, cancel, renew_code, write_down
+from slurm.sweeps.array import check_equal_hosts
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
@@ -46,7 +47,7 @@ def run(arguments: Namespace) -> int:
     )
     wanted = want(config, sweep, experiment_dir())
     runs = [one.run for one in wanted.to_start]
-    here = "training here, one run after the other"
+    here = "sweeps train here, one run after the other"
     cluster = choose(arguments.cluster, *runs, sweep=wanted.folder, otherwise=here)
     warn([*wanted.warnings, *check_candidates(wanted.to_start, cluster)])
     warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
@@ -99,13 +100,15 @@ def asked(
 
 
 def check_candidates(wanted: Sequence[Candidate], cluster: str) -> list[str]:
-    """Check each pair of data and training once; return a line for each warning. Raises DataError."""
+    """Check each pair of data and training once; return a line for each warning. Raises UserError."""
     seen: set[str] = set()
     warnings: list[str] = []
     for one in wanted:
         of = one.experiment
         data, key = repr((of.task, of.data)), repr((of.task, of.data, of.model, of.train, of.lr_scheduler))
         if key not in seen:
+            if cluster == "slurm":
+                check_equal_hosts(of.resources)
             warnings += check_before_queue(of, None, cluster, reads_data=data not in seen)
             seen |= {data, key}
     return warnings

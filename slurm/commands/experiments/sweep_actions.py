@@ -98,7 +98,7 @@ def _resume(arguments: Namespace) -> int:
     known, live, warnings = to_resume(folder, record)
     warn(warnings)
     runs = [one for one in known if not one.skipped]
-    here = "training here, one run after the other"
+    here = "sweeps train here, one run after the other"
     cluster = choose(arguments.cluster, *(one.run for one in runs), sweep=folder, otherwise=here)
     handed = SubmittedRuns()
     warn(renew_code(known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
@@ -114,7 +114,7 @@ def _resume(arguments: Namespace) -> int:
         print(json.dumps({"sweep": folder.name, "resumed": resumed, "jobs": jobs, "later": later}))
     elif arguments.dry_run:
         for one in runs:
-            print(f"{one.run.run_id}  {one.now.state if one.now else 'not submitted yet'}")
+            print(f"{one.run.run_id}  {one.now.state if one.now else 'waits'}")
     elif runs or not warnings:
         print_submitted(folder, runs, handed, cluster)
     return handed.code

@@ -182,6 +182,12 @@ def test_a_dry_run_shows_the_runs_and_leaves_nothing(user: User, fake: FakeSlurm
     assert "job" not in told
 
 
+def test_a_dry_run_refuses_uneven_hosts_as_the_submission_does(user: User, fake: FakeSlurm) -> None:
+    uneven = "resources.groups=[{nodes: 1, gpus: 2}, {nodes: 1, gpus: 1}]"
+    assert "cannot be an array" in user.refused("sweep", user.config, SEEDS, uneven, "--dry-run")
+    assert user.stk("sweep", user.config, SEEDS, uneven, "--dry-run", "--cluster", "local").code == 0
+
+
 # -- refused -------------------------------------------------------------------------------------
 
 

@@ -95,8 +95,9 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     shown = last_progress(run, lines[-1].get("attempt", 0) if lines else 0)
     known = max(whole(each) or 0 for each in (shown.get("step"), *(line.get("first_step") for line in lines)))
     if seen and seen["step"] < known:
-        # The heartbeat is from before the checkpoint was loaded, or before the newest steps.
-        seen = {"phase": Phase.PROGRAM, "step": known}
+        # The heartbeat, with its batch, is from before the checkpoint was loaded, or the newest steps.
+        seen |= {"phase": Phase.PROGRAM, "step": known}
+        seen.get("scene", {}).pop("batch", None)
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(

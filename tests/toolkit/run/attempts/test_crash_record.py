@@ -48,17 +48,20 @@ def test_silent_rank_among_lost_peers_is_recorded_as_killed(run: RunDir, plain: 
     assert after_failure(run, plain).action == "retry"
 
 
-def test_heartbeat_from_before_the_resume_does_not_set_the_step(run: RunDir) -> None:
-    """The heartbeat is seconds old; the rank had already loaded step 5."""
+def test_heartbeat_from_before_the_resume_sets_neither_step_nor_batch(run: RunDir) -> None:
+    """The heartbeat is seconds old; the rank had already loaded step 5. Its memory and GPU stay known."""
     start(run, of=5)
     ranks_of(run, "start1", "w1", "w2")
     for rank, phase in enumerate(("forward", "rendezvous")):
-        seen = {"rank": rank, "phase": phase, "step": 7 * (1 - rank), "time": 1042.0}
+        scene = {"gpu": {"index": 3}, "batch": {"samples": 8}, "memory": {"rss_mb": 900.0}}
+        seen = {"rank": rank, "phase": phase, "step": 7 * (1 - rank), "time": 1042.0, "scene": scene}
         write_json(run.heartbeat("start1", rank), seen)
     report(run, "start1", PEER_LOST, 0, "w1", step=5)
     record_crash(run, 137)
     failure = read_json(run.failure)
     assert (failure["rank"], failure["phase"], failure["step"]) == (1, "program", 5)
+    assert (failure["gpu"], failure["memory"]) == ({"index": 3}, {"rss_mb": 900.0})
+    assert "batch" not in failure
 
 
 @pytest.mark.parametrize("attempt, saved, step", [(1, 4, 18), (1, 20, 20), (2, 4, 6)])

@@ -124,7 +124,7 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
     elif submission is None and submitted.joined is None:
         # Raises UserError for a damaged result.
         finished_result(run)
-        print(f"{run.run_id} has finished already: stk report {run.run_id} (--fresh starts anew)")
+        print(f"{run.run_id} has finished already: stk report {run.run_id} (stk submit --fresh starts anew)")
     else:
         # Where it is trained, with its state if it was live before.
         where = "a terminal, or another job"

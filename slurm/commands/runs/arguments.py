@@ -19,7 +19,7 @@ _LOGS = """\
 Show the log of one rank of the newest attempt. After a failure, show first what failed and what to do,
 then the log of the rank that failed first.
 """
-_CANCEL = "Cancel the jobs of runs; local processes save and exit. A cancelled run can be resumed."
+_CANCEL = "Cancel the jobs of runs; background processes save and exit. A cancelled run can be resumed."
 _REQUEUE = """\
 A running job saves, is requeued and continues later. A requeued job that waits for Slurm's delay of
 two minutes may start at once.

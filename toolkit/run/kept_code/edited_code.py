@@ -93,7 +93,7 @@ def edit_warnings(
             return [*_of_elsewhere(run, experiment), why]
         if not (edits := edits_since(run, experiment)):
             return _of_elsewhere(run, experiment)
-        done = f"{run.run_id} has finished with other code; changed since then: {edits}"
+        done = f"{run.run_id} has finished with other code, which differs in {edits}"
         anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
         return [*_of_elsewhere(run, experiment), anew]
     return edit_warnings_of_many([(run, experiment)], new_code=new_code, takes_settings=takes_settings)
@@ -152,7 +152,7 @@ def other_code_warnings(runs: Iterable[tuple[RunDir, Experiment]]) -> list[str]:
             found.setdefault(str(edits), []).append(run.run_id)
     others = [
         f"{f'{ids[0]} has' if len(ids) == 1 else f'{len(ids)} runs have'} other code than those that begin "
-        f"now; since then changed: {edits}"
+        f"now, which differs in {edits}"
         for edits, ids in found.items()
     ]
     return [*others, *_of_lost(lost, "have lost files of their code")]

@@ -152,7 +152,7 @@ def test_finished_run_whose_code_has_lost_files_is_not_said_to_have_other_code(
     (line,) = other_code_warnings([begun, (copy, experiment)])
     assert alone in line
     assert all(each in line for each in (f"{run.code / 'project'} is empty", "2 runs", copy.run_id))
-    assert "changed since then" not in line
+    assert "other code" not in line
     (going_on,) = edit_warnings_of_many([begun, (copy, experiment)], new_code=False)
     # Runs that must go on cannot.
     assert going_on != line

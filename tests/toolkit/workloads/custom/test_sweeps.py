@@ -16,7 +16,7 @@ from tests.toolkit.workloads.custom.own_digits import DIGITS, write_digits
 from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_record
 
-OTHER = "other code than those that begin now; since then changed: digits.py"
+OTHER = "other code than those that begin now, which differs in digits.py"
 
 
 @pytest.fixture

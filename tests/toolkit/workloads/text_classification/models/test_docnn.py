@@ -72,6 +72,11 @@ def test_poolings_differ_from_each_other(pooling: str) -> None:
     assert not any(torch.allclose(docnn(pooling=pooling)(tokens), other) for other in others)
 
 
+def test_order_of_words_matters() -> None:
+    model = docnn()
+    assert not torch.allclose(model(torch.tensor([[5, 9, 31, 2]])), model(torch.tensor([[2, 31, 9, 5]])))
+
+
 def test_vector_of_padding_stays_zero() -> None:
     model = docnn(pad_id=4)
     model(torch.tensor([[1, 2, 4, 4]])).sum().backward()

@@ -29,7 +29,7 @@ from toolkit.workloads.spelling.config.noise import (
 )
 from toolkit.workloads.spelling.data.noise.from_config import Noise, noise_of, noised
 from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, write_misspellings
-from toolkit.workloads.spelling.data.noise.noise import Sample
+from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces, misspelt
 from toolkit.workloads.spelling.data.texts.token_types import is_special
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
@@ -84,6 +84,15 @@ texts = st.lists(
 def within(share: float, expected: float, n: int) -> bool:
     """Whether a share of n lies within four standard deviations of a binomial one."""
     return abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / n)
+
+
+# ---- the generator of a sample
+
+
+def test_a_generator_depends_only_on_seed_and_number():
+    assert generator(1, 2).random() == generator(1, 2).random()
+    draws = {generator(seed, number).random() for seed in range(20) for number in range(20)}
+    assert len(draws) == 400
 
 
 # ---- edits of letters

@@ -177,13 +177,16 @@ def _call_sbatch(array: ArrayPlan, script: Path) -> str:
     try:
         return programs.sbatch(script, cwd=array.folder, env=environment(array.plans[0].run, os.environ))
     except programs.AnswerLost as lost:
-        for plan in array.plans:
-            mark_lost(plan.run)
         hint = (
             "The jobs may exist nevertheless: repeat the command. It looks for the jobs first, so that no "
             "run is submitted twice."
         )
-        return found_or_lost(lost, lambda: find_job(array.name, array.folder), hint)
+        try:
+            return found_or_lost(lost, lambda: find_job(array.name, array.folder), hint)
+        except programs.AnswerLost:
+            for plan in array.plans:
+                mark_lost(plan.run)
+            raise
 
 
 def _record(array: ArrayPlan, job_id: str) -> dict[RunDir, Submission]:
@@ -227,7 +230,7 @@ def _settle(sweep: SweepDir, array: Array, job_id: str | None) -> None:
     for task, run_id in enumerate(array.runs):
         run = sweep.run(run_id)
         # A file that was not flushed to the disk may be empty after a crash of the machine.
-        intent = {"name": array.name, "task": task, **read_object(run.intent)}
+        intent = {"name": array.name, **read_object(run.intent), "task": task}
         if not run.intent.exists() or intent["name"] != array.name:
             continue
         if job_id is None:

@@ -133,7 +133,9 @@ def rows(
 
 
 def _records(of: type[_T], text: str, end: str = "\n") -> list[_T]:
-    return [record_of(of, values) for values in rows(text, of, end=end)]
+    columns = [(own, name, read) for own, (name, read, _) in _table(of).items()]
+    found = rows(text, of, end=end)
+    return [of(**{own: read(values[name]) for own, name, read in columns}) for values in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from toolkit.run.run_dir import RunDir
 def unfinished(run: RunDir) -> UserError:
     """Return the error for a run that cannot be used yet."""
     return UserError(
-        f"{run.run_id} has not finished, or its {run.result.name} is gone: see `stk status {run.run_id}`"
+        f"{run.run_id} has not finished, or its {run.result.name} is gone: see `stk status {run.path}`"
     )
 
 
@@ -33,8 +33,8 @@ def finished_result(run: RunDir) -> dict[str, Any]:
 
 def _damaged(run: RunDir, problem: str) -> UserError:
     return UserError(
-        f"{run.result} is damaged: {problem}. Restore it from a copy, or remove it: `stk resume` makes it "
-        "again"
+        f"{run.result} is damaged: {problem}. Restore it from a copy. If this is no export, "
+        "`stk resume` makes it again after it was removed"
     )
 
 

@@ -55,6 +55,6 @@ def input_violations(
         yield from task_kinds()[experiment.task.kind].file_check(experiment)
     if reads_data:
         yield from experiment.data.violations(is_trained=is_trained)
-        yield from violation_of("data.prepared_dir", check_permitted, experiment.data)
     if not is_trained:
+        yield from violation_of("data.prepared_dir", check_permitted, experiment.data)
         yield from experiment.model.violations(experiment, coming=coming)

@@ -23,8 +23,8 @@ from toolkit.training.batch_workers import Ahead, BatchSource, Request
 from toolkit.training.context import TrainContext
 from toolkit.training.evaluation import score_split
 from toolkit.training.step.check_weights import check_weights, compare_ranks
-from toolkit.training.step.counters import warn_of_counters
-from toolkit.training.step.dry_run import dry_run, numbers_of
+from toolkit.training.step.counters import Counters
+from toolkit.training.step.dry_run import dry_run
 from toolkit.training.step.exact_cost import ExactCost
 from toolkit.training.step.take_step import request_of, take_step
 
@@ -56,16 +56,14 @@ def _train(context: TrainContext, stop: Stop) -> Outcome:
     if context.schedule.compare_every is not None and context.group.world.size > 1:
         # All ranks begin with the same weights.
         context.checkpoints.compared = context.state.progress.step
-    numbers = numbers_of(context.state.model)
+    counters = Counters(context)
     for plan, position in _steps_left(context):
         started = time.perf_counter()
         _examine_suspects(context, plan)
         cost.measure_if_due(plan, position)
-        if cost.steps == 2:
-            samples = plan.micro_batches_of(position, context.passes[0])
-            warn_of_counters(context, numbers, context.without_quarantined(samples))
         totals = take_step(context, sync, plan, position, stop)
         context.activity.done("training")
+        counters.look()
         _record_step(context, totals, plan.step(position))
         context.checkpoints.reserve(context.state)
         # The duration of the slowest of the latest steps.

@@ -15,7 +15,7 @@ from slurm.submission.evaluation import submit_evaluation, words_for
 from slurm.submission.submit import Submitted, choose_cluster, submit
 from toolkit.checkpoint.finished import finished_result
 from toolkit.config import load_with_origins
-from toolkit.errors import SchedulerError, SlurmUnavailable
+from toolkit.errors import SchedulerError, SlurmUnavailable, UserError
 from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
 from toolkit.run.kept_code.edited_code import edit_warnings_of_many
@@ -122,8 +122,10 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
     if as_json:
         print(json_text(submitted.to_json()))
     elif submission is None and submitted.joined is None:
-        # Raises UserError for a damaged result.
-        finished_result(run)
+        try:
+            finished_result(run)
+        except UserError as damaged:
+            warn([str(damaged)])
         print(f"{run.run_id} has finished already: stk report {run.run_id} (stk submit --fresh starts anew)")
     else:
         # Where it is trained, with its state if it was live before.

@@ -73,8 +73,8 @@ def written(write: Callable[[], Path], hint: str = "") -> Path | None:
     try:
         return write()
     except OSError as error:
-        folder = clean(os.path.dirname(str(error.filename)))
-        print(f"the pages cannot be written to {folder}: {error.strerror}{hint}", file=sys.stderr)
+        place = f" to {clean(os.path.dirname(error.filename))}" if error.filename else ""
+        print(f"the pages cannot be written{place}: {error.strerror}{hint}", file=sys.stderr)
         return None
 
 

@@ -133,18 +133,18 @@ def test_submit_and_resume_leave_a_finished_run_alone(finished: User) -> None:
         assert "--fresh starts anew" in said
 
 
-def test_a_damaged_or_lost_result_is_not_called_finished(finished: User) -> None:
+def test_resume_and_export_name_a_damaged_or_lost_result(finished: User) -> None:
     result = finished.run(*LONG).result
     kept = result.read_bytes()
     try:
         result.write_bytes(kept[:100])
-        damaged = finished.refused("resume", "tiny")
+        damaged = finished.stk("resume", "tiny")
         result.unlink()
         lost = finished.refused("export", "tiny", finished.root / "slim")
     finally:
         result.write_bytes(kept)
-    assert f"{result} is damaged" in damaged
-    assert "remove it: `stk resume` makes it again" in damaged
+    assert damaged.code == 0
+    assert f"{result} is damaged" in damaged.err
     assert "or its result.json is gone" in lost
 
 

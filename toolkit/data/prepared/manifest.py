@@ -59,8 +59,8 @@ def read_permitted(path: Path) -> Any:
         return read_json(path / META)
     except PermissionError as error:
         raise DataError(
-            f"{path} may not be read by this user: its owner can allow that (chmod -R g+rX {path.parent}), "
-            "or set data.prepared_dir to another folder"
+            f"{path} may not be read by this user: ask its owner to allow it, or set data.prepared_dir to "
+            "another folder"
         ) from error
 
 

@@ -79,8 +79,8 @@ def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
     for name, value in now.buffers.items():
         if name not in before.buffers or not _is_same(value, before.buffers[name]):
             raise UserError(
-                f"{place}: step changes {name}, a buffer of the model, {reason}: count steps in a hook of "
-                "the optimizer (register_step_post_hook); a model that keeps samples can train in a script"
+                f"{place}: step changes {name}, a buffer of the model, {reason}: change it in a hook of "
+                "the optimizer (register_step_post_hook), or train in a script if it depends on samples"
             )
     for name, version in now.versions.items():
         if version != before.versions.get(name, version):

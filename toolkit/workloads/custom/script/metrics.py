@@ -271,7 +271,8 @@ class MetricsLog:
         numbers = {f"{line.split}_{name}": value for name, value in json_numbers(line.metrics).items()}
         self._shown.update(numbers)
         # Two models that are trained in turn may count their own steps: their metrics have other names.
-        if line.step < (last := max((self._steps.get(name, 0) for name in numbers), default=0)):
+        last = max((self._steps.get(name, 0) for name in numbers), default=0)
+        if line.split == "train" and line.step < last:
             self._warn_once(
                 "run.log(step=%d) comes after step %d: of a repeated step only the newest metrics and the "
                 "newest checkpoint count. For folds, make a run of each (stk sweep), or let steps continue",

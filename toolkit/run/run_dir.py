@@ -309,7 +309,7 @@ def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[
 
 
 def find_run(name: str, parent: Path | None = None, *, hint: str = "") -> RunDir:
-    """Find a run by its folder, a file in it, its id, or a unique prefix of the id.
+    """Find a run by its folder, also below `parent`, a file in it, or a unique prefix of its id.
 
     parent   the folder of runs; None: as `experiment_dir`
     hint     what to give instead if no run has this name
@@ -322,15 +322,16 @@ def find_run(name: str, parent: Path | None = None, *, hint: str = "") -> RunDir
     for folder in (given, *given.resolve().parents) if given.is_file() else (given,):
         if (folder / "config.yaml").is_file():
             return RunDir(folder.resolve())
+    if (exact := RunDir(parent / name)).config.is_file():
+        return exact
     runs = list(find_runs(parent))
-    exact = [run for run in runs if run.run_id == name]
-    matches = exact or [run for run in runs if run.run_id.startswith(name)]
+    matches = [run for run in runs if run.run_id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise RunNotFound(f"{name!r} names {len(matches)} runs: {_some(matches)}")
-    if (damaged := RunDir(parent / name)).logs.is_dir():
-        raise RunNotFound(f"{damaged.path} has logs, but no config.yaml any more: it is no longer a run")
+    if exact.logs.is_dir():
+        raise RunNotFound(f"{exact.path} has logs, but no config.yaml any more: it is no longer a run")
     if given.suffix in (".yaml", ".yml") and given.is_file():
         raise RunNotFound(f"{name} is an experiment file, expected a run: `stk submit {name}` starts one")
     found = f"no run {name!r} under {parent}; runs there: {_some(runs) or 'none'}"

@@ -118,6 +118,13 @@ def test_run_is_found_by_the_path_of_its_folder(parent: Path, tmp_path: Path) ->
     assert find_run(str(parent / "spell"), tmp_path / "elsewhere").path == (parent / "spell").resolve()
 
 
+def test_run_is_found_by_a_path_below_the_folder_of_runs(parent: Path) -> None:
+    """As the folder of a preparation, which has logs like a run."""
+    run = make_run(parent / "preparations", "spell")
+    run.logs.mkdir()
+    assert find_run("preparations/spell", parent).path == run.path
+
+
 def test_ambiguous_prefix_names_the_candidates(parent: Path) -> None:
     with pytest.raises(RunNotFound, match="names 2 runs: movies-1f3a9c, movies-1f77aa"):
         find_run("movies", parent)

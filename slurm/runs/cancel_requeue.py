@@ -41,6 +41,8 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     """Cancel a live run; return the action. Raises UserError, also for another run's job; SchedulerError."""
     submission = last_submission(target)
     now.check_known()
+    if not now.is_live and now.state == "unknown":
+        return f"not known to be live: {now.reason}"
     if not now.is_live:
         return f"not live ({now.state}), nothing to cancel"
     _refuse_script(target, submission, now)
@@ -143,7 +145,8 @@ def requeue(target: RunDir, now: RunStatus) -> str:
         return f"not live ({now.state}){again}"
     _refuse_script(target, submission, now)
     if submission is None or submission.cluster != "slurm" or now.job_id is None:
-        return f"it has no Slurm job: stk cancel {target.run_id} lets it save, stk resume continues it"
+        how = "stk cancel, or Ctrl-C if `stk run` trains it in a terminal"
+        return f"it has no Slurm job: {how}, lets it save; stk resume {target.run_id} continues it"
     job_id = submission.job_id
     if check_jobs({job_id: target})[job_id] == SUSPENDED:
         raise UserError(

@@ -90,8 +90,13 @@ def test_run_that_continues_in_a_terminal_is_not_taken_for_its_ended_job(
         assert (now.state, now.job_id) == ("running", None)
         with pytest.raises(UserError, match="foreground"):
             cancel_requeue.cancel(run, now)
-        assert "no Slurm job" in cancel_requeue.requeue(run, now)
+        told = cancel_requeue.requeue(run, now)
+        assert all(part in told for part in ("no Slurm job", "Ctrl-C"))
     assert fake.calls("scancel") == []
+
+
+def test_run_whose_processes_may_be_starting_is_not_said_to_have_ended(run: RunDir) -> None:
+    assert "not live" not in cancel(run)
 
 
 def test_cancel_and_requeue_raise_while_slurm_does_not_answer(run: RunDir, fake: FakeSlurm) -> None:

@@ -302,6 +302,7 @@ def test_reason_of_the_last_attempt_is_shown_after_a_killed_one(run: RunDir) -> 
 def test_run_that_was_never_started_is_unknown(run: RunDir) -> None:
     row = state(run)
     assert (row.state, row.job_id, row.step, row.total_steps, row.restarts) == ("unknown", None, 0, None, 0)
+    assert "ended" not in row.reason
 
 
 # -- numbers -------------------------------------------------------------------------------------

@@ -142,6 +142,15 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint=hint)
 
 
+@rule("lr_scheduler", holds_for_stored=False)
+def _floor(experiment: Experiment) -> Iterator[Violation]:
+    scheduler = experiment.lr_scheduler
+    given = [scheduler.arguments.get(name) is not None for name in ("min_lr", "min_lr_rate")]
+    if scheduler.kind == "cosine_with_min_lr" and sum(given) != 1:
+        problem = f"{scheduler.kind} needs one of the arguments min_lr and min_lr_rate, found {sum(given)}"
+        yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint="such as {min_lr_rate: 0.1}")
+
+
 def _without_effect(
     name: str, section: Any, usual: Any, keys: Mapping[str, frozenset[str]]
 ) -> Iterator[Violation]:
@@ -208,6 +217,7 @@ _RULES = (
     _compiled,
     _optimizer,
     _schedule,
+    _floor,
     _addresses,
 )
 

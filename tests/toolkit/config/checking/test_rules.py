@@ -160,6 +160,13 @@ def test_only_arguments_of_the_optimizer_are_accepted(good, broken):
         assert hint in fault.hint
 
 
+def test_cosine_with_min_lr_takes_one_of_its_two_floors(good, broken):
+    assert good(lr_scheduler={"kind": "cosine_with_min_lr", "arguments": {"min_lr": 1e-5}})
+    for arguments in ({}, {"min_lr": 1e-5, "min_lr_rate": 0.1}, {"min_lr": None}):
+        (fault,) = broken(lr_scheduler={"kind": "cosine_with_min_lr", "arguments": arguments})
+        assert fault.key == "lr_scheduler.arguments"
+
+
 def test_a_rule_is_skipped_if_one_of_its_keys_has_a_fault(broken):
     (fault,) = broken(resources={"tasks_per_node": 99}, train={"batch_size": "x"})
     assert fault.key == "train.batch_size"

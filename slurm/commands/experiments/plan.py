@@ -24,6 +24,7 @@ from toolkit.precheck.last_run import compared_with, newest_run
 from toolkit.precheck.steps_per_epoch import steps_per_epoch
 from toolkit.run.create_run import run_of
 from toolkit.system.output.json_text import json_text
+from toolkit.workload import NoData
 
 _WIDTH = 100
 #: Column where the place of a key begins, unless its value is longer.
@@ -78,8 +79,9 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
     of_epoch, epochs = steps_per_epoch(job.experiment), job.experiment.train.epochs or 0
     steps = job.experiment.train.steps or (of_epoch and of_epoch * epochs)
     if steps is None:
-        prepared = "when the data are prepared (`stk prepare`)"
-        yield f"{epochs} epoch{'s'[: epochs != 1]}; the steps are known {prepared}"
+        is_late = isinstance(job.experiment.data, NoData)
+        when = "when the run starts" if is_late else "when the data are prepared (`stk prepare`)"
+        yield f"{epochs} epoch{'s'[: epochs != 1]}; the steps are known {when}"
     elif of_epoch is None:
         yield f"{steps:,} steps"
     else:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from slurm.cli import main
 from tests.toolkit.workloads.custom.own_digits import DIGITS, EXPERIMENT, faults
 from toolkit.config import load, load_resolved, to_yaml
 from toolkit.config.identity import identity
@@ -29,6 +30,14 @@ def test_parameters_are_keys_with_their_types_and_defaults(config: Path) -> None
     assert experiment.model.arguments() == {"hidden": 32, "dropout": 0.0}
     assert experiment.data.values() == {"few": True}
     assert isinstance(experiment.model.dropout, float)
+
+
+def test_plan_does_not_advise_to_prepare_samples_that_the_run_makes(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(config), "train.epochs=3"]) == 0
+    head = capsys.readouterr().out.partition("\n\n")[0]
+    assert ("3 epochs" in head, "stk prepare" in head) == (True, False)
 
 
 def test_relative_paths_refer_to_the_working_folder_of_the_command(

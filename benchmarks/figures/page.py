@@ -37,7 +37,6 @@ class Measurement:
     name: str
     machine: Mapping[str, Any]
     date: str
-    rounds: int
     tables: tuple[Table, ...]
 
 
@@ -58,7 +57,6 @@ def _read(path: Path) -> Measurement:
         name=path.stem,
         machine=document["machine"],
         date=document["date"],
-        rounds=document["rounds"],
         tables=tuple(map(Table.of_json, document["tables"])),
     )
 
@@ -143,4 +141,6 @@ def _machines(measurements: Sequence[Measurement]) -> Iterator[str]:
 def _taken(measurement: Measurement) -> str:
     """Return the name of a measurement with its date, rounds and load."""
     load = measurement.machine["load"]
-    return f"`{measurement.name}` ({measurement.date}, {measurement.rounds} rounds, load {load})"
+    # A benchmark may take fewer than it was asked for.
+    most = max((len(row.values) for table in measurement.tables for row in table.rows), default=0)
+    return f"`{measurement.name}` ({measurement.date}, {most} round{'s'[: most != 1]}, load {load})"

@@ -49,7 +49,7 @@ def test_page_holds_goals_machine_and_tables_between_its_marks(figures: Path) ->
     assert "Between." in page
     assert "old" not in page
     assert "| +0.38 ms over hand-written | yes, part not measured |" in page
-    assert "`loop` (" in page
+    assert ", 2 rounds, load" in page
     assert "\n".join(made_up().brief()) in page
     assert shown_by(page) == ["goals", "loop"]
     assert f"](pictures/{PICTURE})" in page

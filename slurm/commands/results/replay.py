@@ -85,7 +85,7 @@ def _render(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"  learning rate     {answer['lr']:.6g}"
     if answer["loss"] is not None:
         mean = answer["loss"] / answer["count"] if answer["count"] else 0.0
-        yield f"  loss              {answer['loss']!r} over {answer['count']}, mean {mean:.6g}"
+        yield f"  loss              {answer['loss']!r} over {answer['count']:.12g}, mean {mean:.6g}"
     samples = sum(len(part["samples"]) for part in answer["micro_batches"])
     yield f"  samples           {samples}, checksum {answer['samples']}"
     if answer["left_out"]:

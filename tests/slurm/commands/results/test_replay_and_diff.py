@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from slurm.commands.results import replay
 from tests.patience import PATIENCE_S, until
 from tests.slurm.support.user import Answer, User, user_in
 from toolkit.files import read_json_lines
@@ -97,6 +98,15 @@ def test_replay_json_is_one_document(user: User, finished: RunDir) -> None:
     samples = [sample["sample"] for part in found["micro_batches"] for sample in part["samples"]]
     assert len(set(samples)) == len(samples) == found["count"] == 32
     assert found["trained_on"] == ["1 process on cpu"]
+
+
+def test_a_whole_sum_of_weights_is_shown_as_a_number_of_samples(
+    user: User, finished: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of functions counts in single precision."""
+    compute = replay._compute
+    monkeypatch.setattr(replay, "_compute", lambda *given: {**compute(*given), "count": 32.0})
+    assert " over 32, mean " in user.stk("replay", finished.run_id, "--step", 9).out
 
 
 def test_replay_on_another_kind_of_device_is_no_comparison(user: User, copy: RunDir) -> None:

@@ -41,10 +41,9 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     """Cancel a live run; return the action. Raises UserError, also for another run's job; SchedulerError."""
     submission = last_submission(target)
     now.check_known()
-    if not now.is_live and now.state == "unknown":
-        return f"not known to be live: {now.reason}"
     if not now.is_live:
-        return f"not live ({now.state}), nothing to cancel"
+        known = f"not live ({now.state}), nothing to cancel"
+        return f"not live as far as known: {now.reason}" if now.state == "unknown" else known
     _refuse_script(target, submission, now)
     if submission is not None and submission.cluster == "slurm" and now.job_id is not None:
         return _cancel_job(target, submission.job_id)
@@ -145,8 +144,7 @@ def requeue(target: RunDir, now: RunStatus) -> str:
         return f"not live ({now.state}){again}"
     _refuse_script(target, submission, now)
     if submission is None or submission.cluster != "slurm" or now.job_id is None:
-        how = "stk cancel, or Ctrl-C if `stk run` trains it in a terminal"
-        return f"it has no Slurm job: {how}, lets it save; stk resume {target.run_id} continues it"
+        return f"it has no Slurm job: stk cancel or Ctrl-C saves it, stk resume {target.run_id} continues it"
     job_id = submission.job_id
     if check_jobs({job_id: target})[job_id] == SUSPENDED:
         raise UserError(

@@ -161,7 +161,7 @@ def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
         job = f", job {now.job_id}" if now.job_id else ""
         raise RunBusy(
             f"{run.run_id} is {now.state}{job}: it cannot be started twice. stk status {run.run_id} shows "
-            "it; stk cancel ends it, or Ctrl-C if `stk run` trains it in a terminal"
+            f"it; stk cancel {run.run_id} ends it, or Ctrl-C if `stk run` trains it in a terminal"
         )
 
 

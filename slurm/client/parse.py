@@ -132,7 +132,7 @@ def rows(
             yield dict(zip(names, values, strict=True))
 
 
-def _records(of: type[_T], text: str, end: str = "\n") -> list[_T]:
+def _records(of: Callable[..., _T], text: str, end: str = "\n") -> list[_T]:
     columns = [(own, name, read) for own, (name, read, _) in _table(of).items()]
     found = rows(text, of, end=end)
     return [of(**{own: read(values[name]) for own, name, read in columns}) for values in found]

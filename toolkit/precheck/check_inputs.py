@@ -10,7 +10,6 @@ from pathlib import Path
 
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
-from toolkit.data.prepared.lookup import check_permitted
 from toolkit.data.sources.named_files import violation_of
 from toolkit.precheck.steps_per_epoch import check_token_budget
 from toolkit.precheck.violation_messages import raise_violations
@@ -56,5 +55,4 @@ def input_violations(
     if reads_data:
         yield from experiment.data.violations(is_trained=is_trained)
     if not is_trained:
-        yield from violation_of("data.prepared_dir", check_permitted, experiment.data)
         yield from experiment.model.violations(experiment, coming=coming)

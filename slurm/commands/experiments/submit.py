@@ -126,7 +126,8 @@ def print_submitted(submitted: Submitted, as_json: bool) -> int:
             finished_result(run)
         except UserError as damaged:
             warn([str(damaged)])
-        print(f"{run.run_id} has finished already: stk report {run.run_id} (stk submit --fresh starts anew)")
+        anew = "stk submit FILE --fresh starts anew"
+        print(f"{run.run_id} has finished already: stk report {run.run_id} ({anew})")
     else:
         # Where it is trained, with its state if it was live before.
         where = "a terminal, or another job"

@@ -15,6 +15,8 @@ from slurm.submission.batch.job_options import components, signal_lead_s
 from toolkit.config.origins import Origins
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import split_references
+from toolkit.data.prepared.lookup import check_permitted
+from toolkit.data.sources.named_files import violation_of
 from toolkit.precheck.check_inputs import input_violations
 from toolkit.precheck.exactness import exactness_warnings
 from toolkit.precheck.schedule import schedule_warnings
@@ -52,6 +54,7 @@ def check_before_queue(
         warnings += experiment.warnings_of_several_ranks
     if reads_data and "data" not in sections:
         warnings += experiment.data.warnings()
+        warnings += violation_of("data.prepared_dir", check_permitted, experiment.data)
     if cluster == "slurm":
         warnings += gpus_without_ranks(experiment)
         warnings += hidden_gpus(experiment)

@@ -17,7 +17,7 @@ from tests.toolkit.support.tiny import of_tokens, prepared, tiny
 from toolkit.config import Experiment, to_yaml
 from toolkit.data.order.batches import epoch_steps
 from toolkit.data.prepared import lookup
-from toolkit.data.prepared.lookup import find_prepared_set
+from toolkit.data.prepared.lookup import check_permitted, find_prepared_set
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
@@ -115,7 +115,7 @@ def shared() -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of another user")
 @pytest.mark.parametrize("private", ["", "set"])
-def test_prepared_data_that_may_not_be_read_are_refused_before_the_run(
+def test_prepared_data_that_may_not_be_read_are_warned_of_and_refused_by_the_run(
     shared: Path, private: str, request: pytest.FixtureRequest
 ) -> None:
     experiment = tiny(shared)
@@ -124,6 +124,7 @@ def test_prepared_data_that_may_not_be_read_are_refused_before_the_run(
     assert found is not None
     (found if private else found.parent).chmod(0o700)
     request.getfixturevalue("ordinary_user")
-    for ask in (check_inputs, prepared):
+    for read in (prepared, lambda of: check_permitted(of.data)):
         with pytest.raises(DataError, match=r"may not be read by this user.* set data\.prepared_dir"):
-            ask(experiment)
+            read(experiment)
+    check_inputs(experiment)

@@ -63,7 +63,7 @@ def write_final_report(run: RunDir, result: Mapping[str, Any]) -> None:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         note_event(run, "report_failed", reason=reason)
-        log.warning("there is no report, `stk report` writes it again: %s", reason)
+        log.warning("the report could not be written (`stk report` tries again): %s", reason)
 
 
 def _refuse_link(folder: Path) -> None:

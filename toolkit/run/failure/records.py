@@ -97,7 +97,8 @@ def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host
     if seen and seen["step"] < known:
         # The heartbeat, with its batch, is from before the checkpoint was loaded, or the newest steps.
         seen |= {"phase": Phase.PROGRAM, "step": known}
-        seen.get("scene", {}).pop("batch", None)
+        if isinstance(scene := seen.get("scene"), dict):
+            scene.pop("batch", None)
     steps = [each["step"] for each in (seen, others) if each.get("step") is not None]
     where = f", last seen in {seen['phase']} at step {seen['step']}" if seen else ""
     record = failure_record(

@@ -94,7 +94,7 @@ def edit_warnings(
         if not (edits := edits_since(run, experiment)):
             return _of_elsewhere(run, experiment)
         done = f"{run.run_id} has finished with other code, which differs in {edits}"
-        anew = f"{done} (--fresh, or fresh=True in Python, starts anew)"
+        anew = f"{done} (stk submit FILE --fresh, or fresh=True in Python, starts anew)"
         return [*_of_elsewhere(run, experiment), anew]
     return edit_warnings_of_many([(run, experiment)], new_code=new_code, takes_settings=takes_settings)
 
@@ -225,7 +225,7 @@ def _continues(ids: list[str], edits: str, new_code: bool) -> str:
     if new_code:
         return f"{who} with new code; changed: {edits}"
     return (
-        f"{who} with {their} stored code; changed since then: {edits} "
+        f"{who} with {their} stored code, which differs in {edits} "
         "(--new-code takes the new code, `stk submit --fresh` starts anew)"
     )
 

@@ -17,17 +17,19 @@ from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, Display, is_on_terminal
+from toolkit.workload import NoData
 
 
 def run(arguments: Namespace) -> int:
     """Build the prepared data of an experiment, here or in a job."""
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
     check_data(experiment, origins)
-    if choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
+    is_needed = not isinstance(experiment.data, NoData) or experiment.model.needs_preparation
+    if is_needed and choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
         job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
         print(json_text(job.to_json()) if arguments.json else _submission_text(job))
         return 0
-    if arguments.cpus is not None:
+    if is_needed and arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
     interrupt_on_request()
     console = Console(stderr=True)

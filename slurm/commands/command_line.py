@@ -26,7 +26,7 @@ def with_file(words: Sequence[str]) -> list[str]:
     name, place = words[0], list(words).index("--")
     command = words[place + 1 :]
     if not command:
-        raise UserError(f"there is no command after --, as in: stk {name} -- python train.py --lr 1e-3")
+        raise UserError(f"there is no command after --, as in: {TAKE_WORDS[name]}")
     if _has_input():
         warn(["the command does not get this standard input: let it read a file"])
     return [name, str(file_of_command(command, is_typed=True)), *words[1:place]]

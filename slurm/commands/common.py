@@ -18,10 +18,13 @@ RUN_HELP = "a run: its folder, its id, or a unique prefix of the id"
 #: Epilog of the commands that accept a user's command.
 _WORDS = """
 Instead of CONFIG give your own command after two dashes:
-  stk {name} -- python train.py --lr 1e-3
+  {}
 """
-#: The commands that accept a user's command after `--`.
-TAKE_WORDS = ("plan", "submit", "sweep", "run")
+#: The commands that accept a user's command after `--`, each with an example.
+TAKE_WORDS = {
+    **{name: f"stk {name} -- python train.py --lr 1e-3" for name in ("plan", "submit", "run")},
+    "sweep": "stk sweep params.lr=1e-3,1e-4 -- python train.py",
+}
 
 _SETS_KEYS = ("plan", "check", "submit", "sweep", "run", "prepare")
 #: Commands that execute code of a run's folder, or copy it for execution.
@@ -60,7 +63,7 @@ def command(parsers: Parsers, name: str, summary: str, description: str) -> argp
     """Add a command of `stk`, which is implemented in the module of the same name."""
     parser = parser_of(parsers, name, summary, description)
     if name in _SETS_KEYS:
-        parser.epilog = _KEYS + (_WORDS.format(name=name) if name in TAKE_WORDS else "")
+        parser.epilog = _KEYS + (_WORDS.format(TAKE_WORDS[name]) if name in TAKE_WORDS else "")
     if name in _EXECUTE:
         add_trust_folder(parser)
     return parser

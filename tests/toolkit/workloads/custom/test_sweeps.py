@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +104,10 @@ def test_seeds_of_a_command_are_refused_with_the_key_that_works(user: User) -> N
     assert (answer.code, user.runs) == (2, [])
     assert "params.seed=1,2" in answer.err
     assert user.stk("sweep", "params.seed=1,2", *words).code == 0
+
+
+def test_examples_of_a_sweep_of_a_command_can_be_pasted(user: User) -> None:
+    user.write("train.py", "print()\n")
+    for told in (user.told("sweep", "--help"), user.refused("sweep", "--")):
+        example = shlex.split(told.rpartition("stk sweep ")[2])
+        assert "2 runs" in user.told("sweep", "--dry-run", *example)

@@ -184,10 +184,7 @@ def task_class(experiment: Experiment) -> type[Task]:
     """The class of an experiment's task. Raises UserError if it has none."""
     code = task_kinds()[experiment.task.kind].task
     if not code:
-        raise UserError(
-            f"a run of task.kind {experiment.task.kind} trains no known model, so it cannot be scored, "
-            "replayed or prepared"
-        )
+        raise UserError(f"a run of task.kind {experiment.task.kind} has no known model")
     found: type[Task] = load_code(code)
     return found
 

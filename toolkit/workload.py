@@ -21,12 +21,12 @@ _NOTHING_TO_PREPARE = "this task has no data that are prepared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric.
+    """One metric, such as `Metric(name="score", goal="max")`. All arguments are by name.
 
     name   as in metrics.jsonl, without the split; of a part of the data it is called name/part
-    goal   whether less or more of it is better
-    title  its name for people; empty: the name with spaces
-    unit   share: between 0 and 1, shown in per cent
+    goal   min or max: whether less or more of it is better
+    title  its name for people; default: the name with spaces
+    unit   share (default): between 0 and 1, shown in per cent; or number
     twin   a metric that this one shows in another way: displayed if the two differ
     """
 

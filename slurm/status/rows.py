@@ -207,6 +207,9 @@ def _unsaved(folder: Folder, found: RunState) -> str:
     has_ended = any(each.time_end is not None for each in known)
     if found.state in ("finished", "failed") or not has_ended or any(each.saved for each in known):
         return ""
+    # An attempt that was killed may not have recorded its save.
+    if any(folder.run.checkpoints.glob("[!.]*")):
+        return ""
     if any(each.wrote for each in known):
         return "it has saved nothing in STK_CHECKPOINT_DIR; its files in work/ stay"
     return "it has saved nothing, so each attempt begins from scratch unless it saves elsewhere"

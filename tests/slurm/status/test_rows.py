@@ -209,6 +209,18 @@ def test_live_attempt_that_saved_ends_the_hint_on_missing_saves(run: RunDir, sav
         assert state(run).reason.partition(",")[0] == hint
 
 
+@pytest.mark.parametrize("name, is_told", [("step_1", False), ("model.pt", False), (".step_1.tmp", True)])
+def test_save_that_a_killed_attempt_has_not_recorded_ends_the_hint(
+    run: RunDir, name: str, is_told: bool
+) -> None:
+    started(run, saved=False)
+    ended(run)
+    (run.checkpoints / name).mkdir(parents=True)
+    started(run, 2, saved=False)
+    with FileLock(run.alive):
+        assert bool(state(run).reason) == is_told
+
+
 def local(pid: int, **facts: Any) -> Submission:
     given = {"cluster": "local", "job_id": f"local-{pid}", "host": socket.gethostname(), "name": "n"}
     return Submission(**{**given, "time": time.time(), **facts})

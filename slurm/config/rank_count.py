@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from slurm.config.resources import Resources
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
+from toolkit.run.attempts.records import read_attempts
+from toolkit.run.run_dir import RunDir
 from toolkit.system import idle_gpus
 
 
@@ -14,6 +16,15 @@ def local_processes(experiment: Experiment, environ: Mapping[str, str]) -> int:
     """Return the ranks of one host of the resources, at most one for each GPU if this machine has any."""
     wanted = ranks_of_a_host(experiment.resources)
     return min(wanted, usable_gpus(experiment, environ) or wanted)
+
+
+def earlier_processes(run: RunDir, experiment: Experiment, environ: Mapping[str, str]) -> int | None:
+    """Return the ranks of a run's newest attempt, at most those that fit; None if it was not local."""
+    for last in read_attempts(run)[-1:]:
+        if last.world_size and last.job_id is None and len(last.hosts) == 1:
+            usable = usable_gpus(experiment, environ) if experiment.each_rank_needs_a_gpu else 0
+            return min(last.world_size, usable or last.world_size)
+    return None
 
 
 def ranks_of_a_host(resources: Resources) -> int:

@@ -84,11 +84,13 @@ def submit(
     *,
     fresh: bool = False,
     new_code: bool = False,
+    procs: int | None = None,
     awaits: Awaited | None = None,
 ) -> Submitted:
     """Submit the experiment's run to Slurm, or to processes on this machine; join an existing run.
 
     new_code   whether an existing run continues with the current code
+    procs      number of local processes, if not that of the resources
     awaits     a run that must finish first
 
     Raises RunBusy if the run is live, SlurmRefused with all known limits before anything is written,
@@ -116,7 +118,7 @@ def submit(
             take_new_settings(run, experiment)
         reset_counters(run)
         if cluster == "local":
-            return Submitted(run, _start_here(run, experiment, awaits))
+            return Submitted(run, _start_here(run, experiment, procs, awaits))
         job_id = awaits.job_id if awaits else None
         plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
         return Submitted(run, submit_plan(plan, lambda: launch(plan), **_facts(awaits)))
@@ -170,11 +172,13 @@ def _facts(awaits: Awaited | None) -> dict[str, str]:
     return {"awaits": str(awaits.run.path)} if awaits else {}
 
 
-def _start_here(run: RunDir, experiment: Experiment, awaits: Awaited | None) -> Submission:
+def _start_here(
+    run: RunDir, experiment: Experiment, procs: int | None, awaits: Awaited | None
+) -> Submission:
     """Start a launcher that outlives this command; if another run must finish first, a process that waits."""
     name = f"{run.run_id}.{len(submissions(run))}"
     write_atomic(run.job, to_yaml(experiment.resources))
-    words = ["toolkit.launch", str(run.path), str(local_processes(experiment, os.environ))]
+    words = ["toolkit.launch", str(run.path), str(procs or local_processes(experiment, os.environ))]
     pid = start_detached(run, words, run.launcher_log(name), awaits)
     return record(run, cluster="local", job_id=f"local-{pid}", name=name, **_facts(awaits))
 

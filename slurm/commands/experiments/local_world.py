@@ -22,15 +22,22 @@ _BY_HAND = ("node_rank", "nnodes", "master_addr", "master_port", "gpus_per_node"
 _GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
-def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
+def machines_here(
+    arguments: Namespace,
+    experiment: Experiment,
+    environ: Mapping[str, str],
+    earlier: int | None = None,
+) -> Machines:
     """Return this machine and the other machines of the arguments or resources.hosts.
+
+    earlier   processes of the newest attempt of a run to continue, if it was local
 
     Raises UserError if they contradict each other, or the given size of the world.
     """
     for name in ("procs", "gpus"):
         if (given := getattr(arguments, name)) is not None:
             check_procs(_option(name), given, experiment)
-    machines = _machines(arguments, experiment, environ)
+    machines = _machines(arguments, experiment, environ, earlier)
     if arguments.procs is not None:
         refuse_more_than_gpus(arguments.procs, experiment, environ)
     size, most = machines.layout.size, experiment.train.batch_size
@@ -42,7 +49,9 @@ def machines_here(arguments: Namespace, experiment: Experiment, environ: Mapping
     return machines
 
 
-def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str, str]) -> Machines:
+def _machines(
+    arguments: Namespace, experiment: Experiment, environ: Mapping[str, str], earlier: int | None
+) -> Machines:
     resources = experiment.resources
     given = [_option(name) for name in _BY_HAND if getattr(arguments, name) is not None]
     alone = [name for name in ("procs", "gpus") if getattr(arguments, name) is not None]
@@ -63,7 +72,7 @@ def _machines(arguments: Namespace, experiment: Experiment, environ: Mapping[str
             master_port=_port(arguments),
         )
     if not given:
-        return Machines.alone(local_processes(experiment, environ))
+        return Machines.alone(earlier or local_processes(experiment, environ))
     return _by_hand(arguments, resources)
 
 

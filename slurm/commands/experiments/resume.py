@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from dataclasses import replace
 
 from slurm.commands.common import warn
 from slurm.commands.experiments.submit import choose, print_submitted
+from slurm.config.rank_count import earlier_processes
 from slurm.status.submissions import last_resources
 from slurm.submission.submit import submit
 from toolkit.precheck.changes import change_warnings
@@ -24,6 +26,8 @@ def run(arguments: Namespace) -> int:
     cluster = choose(arguments.cluster, target)
     edits = change_warnings(target, experiment, new_code=arguments.new_code)
     experiment = replace(experiment, resources=last_resources(target))
-    submitted = submit(experiment, target.path.parent, cluster, new_code=arguments.new_code)
+    procs = earlier_processes(target, experiment, os.environ)
+    parent = target.path.parent
+    submitted = submit(experiment, parent, cluster, new_code=arguments.new_code, procs=procs)
     warn(edits)
     return print_submitted(submitted, arguments.json)

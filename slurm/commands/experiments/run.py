@@ -20,7 +20,7 @@ from slurm.commands.experiments.local_world import (
     told_idle,
 )
 from slurm.commands.results.report import render
-from slurm.config.rank_count import told_fewer
+from slurm.config.rank_count import earlier_processes, local_processes, told_fewer
 from slurm.status.rows import status
 from slurm.status.run_state import since
 from slurm.status.submissions import exclusively
@@ -55,7 +55,7 @@ _FALSE = ("", "0", "false", "no", "off")
 
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher that started this process."""
-    experiment, parent = _experiment_or_run(arguments)
+    experiment, parent, earlier = _experiment_or_run(arguments)
     try:
         world = world_of_this_process(os.environ)
     except SchedulerError as error:
@@ -69,24 +69,28 @@ def run(arguments: Namespace) -> int:
         return _run_as_rank(experiment, parent, world)
     # Nothing has to be saved yet, and waiting for other machines may take long.
     interrupt_on_request()
-    machines = machines_here(arguments, experiment, os.environ)
+    machines = machines_here(arguments, experiment, os.environ, earlier)
     environ = rank_environ(machines, arguments, experiment)
     return _run_here(experiment, parent, arguments, machines, environ)
 
 
-def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path]:
-    """Return the experiment, from a file or an existing run, and the folder above its run's folder."""
+def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path, int | None]:
+    """Return the experiment, from a file or an existing run, and the folder above its run's folder.
+
+    Also the number of processes with which an existing run continues, if it was local.
+    """
     parent = experiment_dir()
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
-        return load(path, arguments.overrides), parent
+        return load(path, arguments.overrides), parent, None
     found = find_run(arguments.config, parent, hint="give an experiment file, a run, or -- and a command")
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)
     # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
-    return replace(experiment, resources=resources), found.path.parent
+    earlier = earlier_processes(found, experiment, os.environ)
+    return replace(experiment, resources=resources), found.path.parent, earlier
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:
@@ -162,7 +166,8 @@ def _run_here(
     made = target.path.stat()
     procs = machines.count
     resources = experiment.resources
-    why = told_fewer(procs, resources) if arguments.procs is None and arguments.gpus is None else ""
+    is_usual = procs == local_processes(experiment, os.environ)
+    why = told_fewer(procs, resources) if is_usual else ""
     shown = f"{procs} local processes" + (f" ({why})" if why else "")
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:

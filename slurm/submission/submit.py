@@ -172,9 +172,7 @@ def _facts(awaits: Awaited | None) -> dict[str, str]:
     return {"awaits": str(awaits.run.path)} if awaits else {}
 
 
-def _start_here(
-    run: RunDir, experiment: Experiment, procs: int | None, awaits: Awaited | None
-) -> Submission:
+def _start_here(run: RunDir, experiment: Experiment, procs: int | None, awaits: Awaited | None) -> Submission:
     """Start a launcher that outlives this command; if another run must finish first, a process that waits."""
     name = f"{run.run_id}.{len(submissions(run))}"
     write_atomic(run.job, to_yaml(experiment.resources))

@@ -23,10 +23,7 @@ _GRANTED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 def machines_here(
-    arguments: Namespace,
-    experiment: Experiment,
-    environ: Mapping[str, str],
-    earlier: int | None = None,
+    arguments: Namespace, experiment: Experiment, environ: Mapping[str, str], earlier: int | None = None
 ) -> Machines:
     """Return this machine and the other machines of the arguments or resources.hosts.
 

@@ -141,6 +141,6 @@ def _machines(measurements: Sequence[Measurement]) -> Iterator[str]:
 def _taken(measurement: Measurement) -> str:
     """Return the name of a measurement with its date, rounds and load."""
     load = measurement.machine["load"]
-    # A benchmark may take fewer than it was asked for.
+    # A benchmark may take fewer rounds than it was asked for.
     most = max((len(row.values) for table in measurement.tables for row in table.rows), default=0)
     return f"`{measurement.name}` ({measurement.date}, {most} round{'s'[: most != 1]}, load {load})"

@@ -121,7 +121,7 @@ def record_of(of: Callable[..., _T], values: Mapping[str, str], **more: Any) -> 
 def rows(
     text: str, of: Any, *more: str, end: str = "\n", separator: str = SEPARATOR
 ) -> Iterator[dict[str, str]]:
-    """Yield the records of a program's output as values by Slurm's names; the last one may be free text.
+    """Yield the records of a program's output as values by Slurm's names; the last value may be free text.
 
     more   names without a field of their own, after those of the fields
     """

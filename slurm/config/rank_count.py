@@ -19,7 +19,7 @@ def local_processes(experiment: Experiment, environ: Mapping[str, str]) -> int:
 
 
 def earlier_processes(run: RunDir, experiment: Experiment, environ: Mapping[str, str]) -> int | None:
-    """Return the ranks of a run's newest attempt, at most those that fit; None if it was not local."""
+    """Return the number of ranks of a run's newest attempt, or of usable GPUs if less; None if not local."""
     for last in read_attempts(run)[-1:]:
         if last.world_size and last.job_id is None and len(last.hosts) == 1:
             usable = usable_gpus(experiment, environ) if experiment.each_rank_needs_a_gpu else 0

@@ -42,8 +42,8 @@ def cancel(target: RunDir, now: RunStatus) -> str:
     submission = last_submission(target)
     now.check_known()
     if not now.is_live:
-        known = f"not live ({now.state}), nothing to cancel"
-        return f"not live as far as known: {now.reason}" if now.state == "unknown" else known
+        text = f"not live ({now.state}), nothing to cancel"
+        return f"not live as far as stk knows: {now.reason}" if now.state == "unknown" else text
     _refuse_script(target, submission, now)
     if submission is not None and submission.cluster == "slurm" and now.job_id is not None:
         return _cancel_job(target, submission.job_id)

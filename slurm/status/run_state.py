@@ -247,7 +247,7 @@ def _ran_on_this_host(folder: Folder) -> bool:
 def _without_evidence(folder: Folder, job: JobState | None) -> RunState:
     submission = folder.submission
     if not folder.attempts and submission is None:
-        begins = "no process of it trains yet: `stk run` is starting it, or stk resume starts it"
+        begins = "no process has trained it yet; if no `stk run` is starting it, stk resume does"
         return RunState(state="unknown", doing="unknown", reason="; ".join(folder.faults) or begins)
     if job is not None and job.state == "finished":
         return RunState(

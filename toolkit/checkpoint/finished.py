@@ -33,8 +33,8 @@ def finished_result(run: RunDir) -> dict[str, Any]:
 
 def _damaged(run: RunDir, problem: str) -> UserError:
     return UserError(
-        f"{run.result} is damaged: {problem}. Restore it from a copy. If this is no export, "
-        "`stk resume` makes it again after it was removed"
+        f"{run.result} is damaged: {problem}. Restore it from a copy. Unless this is an export, "
+        "you can also remove it: `stk resume` makes it again"
     )
 
 

@@ -309,7 +309,7 @@ def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[
 
 
 def find_run(name: str, parent: Path | None = None, *, hint: str = "") -> RunDir:
-    """Find a run by its folder, also below `parent`, a file in it, or a unique prefix of its id.
+    """Find a run by its folder (also its path below `parent`), a file in it, or a unique prefix of its id.
 
     parent   the folder of runs; None: as `experiment_dir`
     hint     what to give instead if no run has this name

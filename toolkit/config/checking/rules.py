@@ -147,7 +147,7 @@ def _floor(experiment: Experiment) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
     given = [scheduler.arguments.get(name) is not None for name in ("min_lr", "min_lr_rate")]
     if scheduler.kind == "cosine_with_min_lr" and sum(given) != 1:
-        problem = f"{scheduler.kind} needs one of the arguments min_lr and min_lr_rate, found {sum(given)}"
+        problem = f"{scheduler.kind} needs exactly one of min_lr and min_lr_rate, found {sum(given)}"
         yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint="such as {min_lr_rate: 0.1}")
 
 

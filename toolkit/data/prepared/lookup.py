@@ -43,7 +43,7 @@ def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
 def check_permitted(data: DataSection) -> None:
     """Raise DataError if the place of the prepared set of a data section may not be read by this user."""
     if (place := place_of_prepared_set(data)) is not None:
-        # After another error the job may read it, or makes it again.
+        # After any other error, the job may be able to read it, or makes it again.
         with suppress(OSError, ValueError):
             read_permitted(place[0])
 

@@ -57,7 +57,7 @@ def write_report(
 
 
 def write_final_report(run: RunDir, result: Mapping[str, Any]) -> None:
-    """Write the report of a run that is about to finish, which does not fail if this does."""
+    """Write the report of a run that is about to finish. If it fails, the run does not fail."""
     try:
         write_report(run, result, thorough=False)
     except Exception as error:

@@ -120,7 +120,7 @@ class MetricsWriter:
             )
 
     def failed(self, step: int) -> None:
-        """Write the progress of a failing attempt, if it has done a step: the last one may be old."""
+        """Write the progress of a failing attempt, if it has done a step: the one before may be old."""
         if self._written:
             self.progress(step)
 

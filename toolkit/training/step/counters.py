@@ -40,9 +40,9 @@ class Counters:
         if counted:
             problem = (
                 f"each step changes {', '.join(counted)} in the model. Such numbers are not saved, and each "
-                "process counts its own passes: weights that depend on them are others on another number of "
-                "processes and after a restart. Make it a buffer, and count in a hook of the optimizer "
-                "(register_step_post_hook)"
+                "process counts its own passes: weights that depend on them differ on another number of "
+                "processes, and after a restart. Use buffers instead, and change them in a hook of the "
+                "optimizer (register_step_post_hook)"
             )
             log.warning("%s", problem)
             note_event(self._context.run, "model_warning", why=problem)

@@ -278,7 +278,7 @@ class FunctionsTask:
         except Exception as error:
             reason = concealed(f"{self._code.place('report', error)}: {type(error).__name__}: {error}")
             note_event(run, "report_failed", reason=reason)
-            log.warning("report failed: %s", reason)
+            log.warning("your function report failed: %s", reason)
             with suppress(OSError):
                 write_sections(run, {"report failed": reason})
 

@@ -194,7 +194,7 @@ class _Samples:
 
 
 def _json_lists(digits: npt.NDArray[np.bytes_], ends: Numbers) -> Iterator[str]:
-    """Yield the JSON lists of consecutive ids, of which each ends at one of these characters."""
+    """Yield JSON lists of consecutive ids; ends: where each list ends, in characters."""
     joined = digits.tobytes().translate(None, b"\0").decode("ascii")
     for a, b in pairwise([0, *ends.tolist()]):
         yield f"[{joined[a : b - 2]}]"

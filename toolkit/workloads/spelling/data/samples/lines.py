@@ -34,7 +34,7 @@ def line_starts(path: Path) -> Starts:
 def read_lines(
     source: Source, starts: Sequence[Starts], places: Starts, *, has_labels: bool
 ) -> Iterator[Line]:
-    """Yield the lines of these places, from 0, of a source. Raises DataError naming file and line.
+    """Yield the lines of a source at these places, which count from 0. Raises DataError naming file and line.
 
     starts      the starts of the lines of each of its files, as returned by `line_starts`
     has_labels  whether its second file has labels instead of texts

@@ -86,7 +86,7 @@ class Job:
         return len(self._load("starts", source, 0)) - 1
 
     def read(self, number: int, places: Array) -> Iterator[Line]:
-        """Yield the lines of these places of a source. Raises DataError naming file and line."""
+        """Yield the lines of a source at these places. Raises DataError naming file and line."""
         source = self.sources[number]
         starts = [self._load("starts", number, file) for file in range(len(source.files))]
         return read_lines(source, starts, places, has_labels=self.has_labels[number])

@@ -19,8 +19,8 @@ def local_processes(experiment: Experiment, environ: Mapping[str, str]) -> int:
 
 
 def earlier_processes(run: RunDir, experiment: Experiment, environ: Mapping[str, str]) -> int | None:
-    """Return the number of ranks of a run's newest attempt, or of usable GPUs if less; None if not local."""
-    for last in read_attempts(run)[-1:]:
+    """Return the ranks of the newest attempt that trained, or of usable GPUs if less; None if not local."""
+    for last in [each for each in read_attempts(run) if each.resumed is not None][-1:]:
         if last.world_size and last.job_id is None and len(last.hosts) == 1:
             usable = usable_gpus(experiment, environ) if experiment.each_rank_needs_a_gpu else 0
             return min(last.world_size, usable or last.world_size)

@@ -89,7 +89,7 @@ def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path, int | No
     experiment = stored_experiment(found)
     # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
-    earlier = earlier_processes(found, experiment, os.environ)
+    earlier = None if arguments.fresh else earlier_processes(found, experiment, os.environ)
     return replace(experiment, resources=resources), found.path.parent, earlier
 
 
@@ -167,7 +167,7 @@ def _run_here(
     procs = machines.count
     resources = experiment.resources
     is_usual = procs == local_processes(experiment, os.environ)
-    why = told_fewer(procs, resources) if is_usual else ""
+    why = told_fewer(procs, resources) if is_usual and arguments.procs is None else ""
     shown = f"{procs} local processes" + (f" ({why})" if why else "")
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from itertools import pairwise
 
 from torch import nn
 
@@ -12,8 +13,8 @@ from toolkit.training.context import TrainContext
 
 log = logging.getLogger("toolkit")
 
-#: Two equal growths of a number are taken for counting.
-_STEPS = 3
+#: Four equal growths of a number are taken for counting.
+_STEPS = 5
 
 
 class Counters:
@@ -24,20 +25,13 @@ class Counters:
         self._seen: list[dict[str, float]] = []
 
     def look(self) -> None:
-        """Call this after each step. After the third, warn of numbers that grow by the same amount."""
+        """Call this after each step. After the fifth, warn of numbers that grow by the same amount."""
         if len(self._seen) == _STEPS or not self._context.group.world.is_main:
             return
         self._seen.append(_numbers_of(self._context.state.model))
         if len(self._seen) < _STEPS:
             return
-        first, second, third = self._seen
-        growths = {
-            name: (second[name] - value, third[name] - second[name])
-            for name, value in first.items()
-            if name in second and name in third
-        }
-        counted = sorted(name for name, (one, two) in growths.items() if one and math.isclose(one, two))
-        if counted:
+        if counted := sorted(filter(self._grows_evenly, self._seen[0])):
             problem = (
                 f"each step changes {', '.join(counted)} in the model. Such numbers are not saved, and each "
                 "process counts its own passes: weights that depend on them differ on another number of "
@@ -46,6 +40,11 @@ class Counters:
             )
             log.warning("%s", problem)
             note_event(self._context.run, "model_warning", why=problem)
+
+    def _grows_evenly(self, name: str) -> bool:
+        values = [seen.get(name, math.nan) for seen in self._seen]
+        first, *others = (after - before for before, after in pairwise(values))
+        return first != 0 and all(math.isclose(first, other) for other in others)
 
 
 def _numbers_of(model: nn.Module) -> dict[str, float]:

@@ -15,7 +15,7 @@ from toolkit.files import append_json_line
 from toolkit.launch.machines.coordination import Nodes
 from toolkit.run.run_dir import RunDir
 
-HERE = {"job_id": None, "hosts": ["this"], "world_size": 2}
+HERE = {"job_id": None, "hosts": ["this"], "world_size": 2, "resumed": False}
 
 
 @pytest.fixture
@@ -48,7 +48,9 @@ def test_run_continues_with_the_processes_of_a_local_attempt(
     user: User, run: RunDir, counts: list[int], name: str, earlier: dict[str, Any], count: int
 ) -> None:
     append_json_line(run.attempts, {"attempt": 1, **HERE, "world_size": 3})
-    append_json_line(run.attempts, {"attempt": 2, **earlier})
+    append_json_line(run.attempts, {"attempt": 2, "resumed": True, **earlier})
+    # It was refused before it trained.
+    append_json_line(run.attempts, {"attempt": 3, **HERE, "world_size": 5, "resumed": None})
     assert user.stk(name, run.run_id).code == 0
     assert counts == [count]
 

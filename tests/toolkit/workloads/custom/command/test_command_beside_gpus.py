@@ -35,7 +35,7 @@ def test_local_run_may_have_more_processes_than_gpus() -> None:
 
 def test_local_run_continues_with_more_processes_than_gpus(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    append_json_line(run.attempts, {"attempt": 1, "hosts": ["this"], "world_size": 2})
+    append_json_line(run.attempts, {"attempt": 1, "hosts": ["this"], "world_size": 2, "resumed": False})
     assert earlier_processes(run, experiment_of("run"), {}) == 2
 
 

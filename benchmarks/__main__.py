@@ -69,7 +69,7 @@ def _tables(names: Sequence[str], size: Size) -> Iterator[Table]:
 
 
 def _lines(machine: dict[str, Any], size: Size, tables: Sequence[Table]) -> Iterator[str]:
-    yield f"{sentence(machine)}, after {machine['load_after']}; {size.rounds} rounds."
+    yield f"{sentence(machine)}, after {machine['load_after']}; rounds: at most {size.rounds}."
     if size.quick:
         yield "Toy size: the figures mean nothing."
     if warning := busy(machine["load"], machine["cores"]):

@@ -21,10 +21,7 @@ from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import make_like_parent, write_atomic
 from toolkit.run.create_run import cannot_write, create_run, run_of
-from toolkit.run.run_dir import RunDir
-
-#: The folder next to the runs that has a folder for each preparation.
-PREPARATIONS = "preparations"
+from toolkit.run.run_dir import PREPARATIONS, RunDir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     or_other = ", or this version of slurm-toolkit reads them in another way" if is_other_version else ""
     if run.result.exists():
         changed = f"they have changed since{or_other}"
-        return [f"{run.run_id} has finished with other data: {changed} (--fresh trains anew)"]
+        return [f"{run.run_id} has finished with other data: {changed} (stk submit FILE --fresh trains anew)"]
     resume = f"stk resume {run.run_id}"
     if is_other_version:
         raise DataError(

@@ -12,7 +12,7 @@ from toolkit.errors import UserError
 from toolkit.files import is_still, write_atomic, write_quickly
 from toolkit.run.folder_trust import check_run
 from toolkit.run.kept_code.code_snapshot import keep_code
-from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.run.run_dir import PREPARATIONS, RunDir, experiment_dir
 
 
 def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
@@ -21,7 +21,12 @@ def run_of(experiment: Experiment, parent: Path | None = None) -> RunDir:
 
 
 def stored_experiment(run: RunDir) -> Experiment:
-    """Return the experiment in a run's folder. Raises UserError if it is not the one of the folder's name."""
+    """Return the experiment that a run's folder trains.
+
+    Raises UserError if it is not the one of the folder's name, or if the folder only prepares its data.
+    """
+    if run.path.parent == experiment_dir() / PREPARATIONS:
+        raise UserError(f"{run.path} prepares data and trains nothing: repeat `stk prepare`")
     experiment = load_to_run(run.config)
     if run_id(experiment) != run.run_id:
         raise UserError(

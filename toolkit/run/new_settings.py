@@ -64,7 +64,8 @@ def setting_messages(runs: Iterable[tuple[RunDir, Experiment]]) -> Iterator[str]
         if taken := ", ".join(map(_key, (each for each in changes if each.is_known))):
             found.setdefault(f"with {taken}", []).append(run.run_id)
         if others := ", ".join(map(_key, (each for each in changes if not each.is_known))):
-            how = f"without {others}, which its own code may not know (`stk submit --fresh` starts anew)"
+            anew = "`stk submit FILE --fresh` starts anew"
+            how = f"without {others}, which its own code may not know ({anew})"
             found.setdefault(how, []).append(run.run_id)
     for how, ids in found.items():
         yield f"{ids[0]} continues {how}" if len(ids) == 1 else f"{len(ids)} runs continue {how}"

@@ -61,6 +61,10 @@ def _of_attempt(end: str) -> Callable[[Any, str], Path]:
     return lambda run, nonce: run.path / "ranks" / f"{nonce}{end}"
 
 
+#: The folder next to the runs that has a folder for each preparation.
+PREPARATIONS = "preparations"
+
+
 class ReportFiles:
     """File names of the report in a folder."""
 

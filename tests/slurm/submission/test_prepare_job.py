@@ -111,6 +111,12 @@ def test_no_second_job_is_submitted_while_one_is_live(user: User, fake: FakeSlur
     assert [each.job_id for each in submissions(folder)] == ["101", "102"]
 
 
+def test_preparation_is_not_continued_as_a_run(user: User, fake: FakeSlurm) -> None:
+    name = f"preparations/{Path(prepared(user)['folder']).name}"
+    for command in ("resume", "run"):
+        assert "repeat `stk prepare`" in user.refused(command, name)
+
+
 def test_next_job_has_the_current_settings(user: User, fake: FakeSlurm) -> None:
     prepared(user)
     fake.change("101", state="FAILED")

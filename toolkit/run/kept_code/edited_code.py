@@ -226,7 +226,7 @@ def _continues(ids: list[str], edits: str, new_code: bool) -> str:
         return f"{who} with new code; changed: {edits}"
     return (
         f"{who} with {their} stored code, which differs in {edits} "
-        "(--new-code takes the new code, `stk submit --fresh` starts anew)"
+        "(--new-code takes the new code, `stk submit FILE --fresh` starts anew)"
     )
 
 
@@ -237,7 +237,7 @@ def _not_taken(run: RunDir, edits: Edits, new_code: bool) -> list[str]:
         return []
     return [
         f"{run.run_id} has written {few(own, _NAMED)} itself, so your changes there are not taken: "
-        f"the run keeps its own version in {run.work} (`stk submit --fresh` starts anew)"
+        f"the run keeps its own version in {run.work} (`stk submit FILE --fresh` starts anew)"
     ]
 
 

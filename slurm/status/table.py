@@ -91,13 +91,15 @@ def _total(taken: dict[str, int]) -> int:
 
 def _padded(column: Column, text: str, width: int) -> str:
     """Return a text that is cut or padded to the width, with the gap after it."""
-    if _cells(text) > width and text.isascii():
+    cells = _cells(text)
+    if cells > width and text.isascii():
         # A run's id keeps both ends, which distinguish it from others.
         head = (width - 1) // 2 if column.title == "run" else width - 1
         text = f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
-    elif _cells(text) > width:
+    elif cells > width:
         text = set_cell_size(text, width - 1) + "…"
-    fill = " " * (width - _cells(text))
+    # A text that was cut fills the width.
+    fill = " " * (width - cells)
     return (fill + text if column.is_number else text + fill) + _GAP
 
 

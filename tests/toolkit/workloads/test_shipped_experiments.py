@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.registering import ROOT
 from tests.slurm.support.user import User
 from tests.toolkit.workloads.test_json_schema import CONFIGS, EXPERIMENTS
 
@@ -25,3 +28,16 @@ def test_shipped_experiment_is_planned_and_its_missing_files_are_named(
     faults = [line for line in answer.err.splitlines() if line.startswith("  - ")]
     assert (answer.code, faults != []) == (2, True)
     assert [line for line in faults if absent not in line] == []
+
+
+def test_an_experiment_loads_only_the_workload_of_its_task_and_no_torch() -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom toolkit.config.loading import load_with_origins\n"
+        "load_with_origins(Path('configs/docnn.yaml'))\n"
+        "print({'torch', 'numpy'} & sys.modules.keys(),"
+        " {name.split('.')[2] for name in sys.modules if name.startswith('toolkit.workloads.')})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set() {'text_classification'}\n"

@@ -96,11 +96,12 @@ class _Checker:
         if row is None:
             # Whether they must be given is not known.
             self._faults.unsure |= {("model",), ("data",)}
-        if not tasks:
-            raise UserError(
-                "no workload is installed, so no task is known. After an update install slurm-toolkit again: "
-                "`pip install -e .` in its folder"
-            )
+            # Counting them loads all workloads, which takes long.
+            if not tasks:
+                raise UserError(
+                    "no workload is installed, so no task is known. After an update install slurm-toolkit "
+                    "again: `pip install -e .` in its folder"
+                )
         begun = self._marked(tree)
         own = self._own_sections(row, tree, begun) if row else None
         tree, models = (dict(own.tree), own.models) if own else (_without_unknown(begun, row), {})

@@ -1,12 +1,14 @@
-"""A run's folder, empty and with checkpoints, and runs of the tiny experiment.
+"""A run's folder, empty and with checkpoints, a folder that users share, and runs of the tiny experiment.
 
 A test file with other wishes has its own.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +28,14 @@ def threads_restored() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody may write; only its owner may enter those around `tmp_path`."""
+    with TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
 
 
 @pytest.fixture

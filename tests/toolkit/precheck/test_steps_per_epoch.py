@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -103,14 +102,6 @@ def test_looking_up_the_steps_imports_nothing_slow(tmp_path: Path, make: Make) -
         "sys.exit(0 if found and not {'torch', 'numpy', 'transformers'} & set(sys.modules) else 1)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)
-
-
-@pytest.fixture
-def shared() -> Iterator[Path]:
-    """A folder that everybody may enter; only its owner may enter those around `tmp_path`."""
-    with TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of another user")

@@ -6,10 +6,8 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from filelock import FileLock
@@ -98,14 +96,6 @@ def test_another_process_can_build_after_a_failed_build(tmp_path: Path, error: B
         publish_once(path, fail, path.exists, 1.0)
     assert publish_once(path, lambda folder: None, path.exists, 1.0)
     assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []
-
-
-@pytest.fixture
-def shared() -> Iterator[Path]:
-    """A folder that everybody may write; only its owner may enter those around `tmp_path`."""
-    with TemporaryDirectory() as name:
-        os.chmod(name, 0o777)
-        yield Path(name)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of another user")

@@ -44,6 +44,7 @@ _FAILURES = {
     "input": "wrong input",
     "out_of_memory": "out of memory",
     "oom_killed": "out of memory",
+    "segfault": "segmentation fault",
     "not_deterministic": "not deterministic",
     "import": "import error",
     "checkpoint": "checkpoint",

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from types import FrameType
-from typing import Any, TextIO, TypeGuard
+from typing import Any, TextIO
 
 from toolkit.config import load_submitted
 from toolkit.exit_codes import ExitCode
@@ -348,7 +348,11 @@ def _note_silent(
 
     is_oom  whether memory ran out on this machine during the attempt
     """
-    silent = {rank: code for rank, code in enumerate(codes, start=first_rank) if _is_silent(code)}
+    silent = {
+        rank: code
+        for rank, code in enumerate(codes, start=first_rank)
+        if code is not None and code not in _EXPLAINED
+    }
     if not silent:
         return
     cause = first_cause(run, nonce, dict.fromkeys(silent, socket.gethostname()))
@@ -361,8 +365,3 @@ def _note_silent(
     if is_oom and code == -signal.SIGKILL:
         name, how = OOM_KILLED, f"{how}: the machine, or its share of it, ran out of memory"
     write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, socket.gethostname()))
-
-
-def _is_silent(code: int | None) -> TypeGuard[int]:
-    """Whether a rank has ended without recording why."""
-    return code is not None and code not in _EXPLAINED

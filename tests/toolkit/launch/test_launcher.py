@@ -16,9 +16,10 @@ import pytest
 
 from tests.patience import PATIENCE_S, until
 from tests.tiers import first_quick
-from tests.toolkit.run.failure.test_log_end import TIME_OUT
+from tests.toolkit.run.failure.test_log_end import FAULT, TIME_OUT
 from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines, write_json
 from toolkit.launch.launcher import _note_silent, exit_code, rank_environment, run_as_coordinator
 from toolkit.launch.machines.coordination import Nodes
@@ -178,6 +179,15 @@ def test_rank_whose_log_shows_an_abort_is_named_rather_than_one_that_was_killed(
     assert (failure["class"], failure["rank"], failure["blamed"]) == ("communication", 1, None)
     assert "SIGABRT" in failure["message"]
     assert "SeqNum=1580" in failure["message"]
+
+
+def test_rank_with_a_segmentation_fault_is_named_and_no_host_is_blamed(run: RunDir) -> None:
+    run.logs.mkdir()
+    run.log("n", 1).write_text(FAULT)
+    _note_silent(run, "n", [ExitCode.FAILED, -signal.SIGSEGV], 0, is_oom=False)
+    failure = read_json(run.failure)
+    assert (failure["class"], failure["rank"], failure["blamed"]) == ("segfault", 1, None)
+    assert "SIGSEGV" in failure["message"]
 
 
 def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:

@@ -26,6 +26,7 @@ PEER_LOST, KILLED, HANG, NO_PROGRESS, LAUNCH = "peer_lost", "killed", "hang", "n
 DEVICE, COMMUNICATION, IO, FULL_DISK = "device", "communication", "io", "full_disk"
 #: Memory ran out: the program got an error, or the kernel killed it.
 OUT_OF_MEMORY, OOM_KILLED = "out_of_memory", "oom_killed"
+SEGFAULT = "segfault"
 #: Failures that the user has to correct.
 INPUT = "input"
 #: Failures that a sample may cause.
@@ -121,6 +122,11 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         advice="The kernel killed it because memory ran out: request more, or start fewer processes on a "
         f"host. {_RESUME}",
         setting="memory",
+    ),
+    SEGFAULT: FailureClass(
+        policy=Policy.ONCE,
+        advice="Near the end of the rank's log, the stack below 'Current thread' has the line of Python that "
+        f"called the library or extension at fault. {_RESUME}",
     ),
     "diverged": FailureClass(
         policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."
@@ -241,8 +247,8 @@ IO_ERRORS = NO_ROOM | {
     errno.ENFILE,
 }
 
-#: Classes that are recognized by words, causes before consequences.
-CAUSES = tuple(name for name, _ in _WORDS)
+#: Classes that the end of a log shows, causes before consequences.
+CAUSES = (SEGFAULT, *(name for name, _ in _WORDS))
 
 
 def _is(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:

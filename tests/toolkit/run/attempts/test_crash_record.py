@@ -83,6 +83,7 @@ def test_end_of_killed_ranks_is_their_newest_sign_of_life(
 @pytest.mark.parametrize(
     "ends, kind, blamed",
     [
+        (("time-out", "fault", "time-out", "time-out"), "segfault", None),
         # NCCL's watchdog ends every rank that waits for one that has died.
         (("time-out", "time-out", "ecc", "time-out"), "device", "w2"),
         (("time-out", "time-out", "time-out", "time-out"), "communication", None),

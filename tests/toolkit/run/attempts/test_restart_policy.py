@@ -79,12 +79,15 @@ def test_cancelled_run_is_not_retried(run: RunDir, plain: Experiment) -> None:
     assert [line["by"] for line in read_json_lines(run.attempts)] == ["somebody"]
 
 
-def test_divergence_is_retried_once_for_each_step(run: RunDir, plain: Experiment) -> None:
-    crash(run, "diverged", step=7)
+@pytest.mark.parametrize("why", ["diverged", "oom_killed", "segfault"])
+def test_failure_that_may_recur_is_retried_once_for_each_step(
+    run: RunDir, plain: Experiment, why: str
+) -> None:
+    crash(run, why, step=7)
     assert after_failure(run, plain).action == "retry"
-    crash(run, "diverged", step=9)
+    crash(run, why, step=9)
     assert after_failure(run, plain).action == "retry"
-    crash(run, "diverged", step=7)
+    crash(run, why, step=7)
     decision = after_failure(run, plain)
     assert decision.action == "stop"
     assert "again at the same step" in decision.why

@@ -36,7 +36,15 @@ TIME_OUT = (
     f"{STAMP}494] To avoid data inconsistency, we are taking the entire process down.\n" + thrown(TIMED_OUT)
 )
 
+#: Of Python's faulthandler.
+FAULT = (
+    "Fatal Python error: Segmentation fault\n\n"
+    'Current thread 0x00007f (most recent call first):\n  File "mine.py", line 29 in step\n\n'
+    "Extension modules: numpy._core._multiarray_umath (total: 1)\n"
+)
+
 ENDS = {
+    "fault": (FAULT, "segfault"),
     "time-out": (TIME_OUT, "communication"),
     "monitor": (
         "F1124 09:00:00 ProcessGroupNCCL.cpp:1434] [PG 0 Rank 1] Terminating the process after attempting to "
@@ -98,7 +106,8 @@ def test_the_end_of_a_log_gives_the_failure_class(text: str, kind: str, tmp_path
         # Told and survived: the process has ended of something else.
         "RuntimeError: CUDA error: out of memory, trying a smaller batch\n",
         "terminate called after throwing an instance of 'std::bad_alloc'\n",
-        "Fatal Python error: Segmentation fault\nuncorrectable ECC error\n",
+        # Of a child: this process went on.
+        f"{FAULT}2026-11-22 14:13:36,238 INFO saved step 7\n",
     ],
 )
 def test_a_log_without_an_abort_or_a_cause_gives_none(text: str, tmp_path: Path) -> None:

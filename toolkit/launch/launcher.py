@@ -30,6 +30,7 @@ from toolkit.reliability.oom import oom_kills
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
 from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
 from toolkit.run.attempts.crash_record import CrashHint, conclude_attempt, record_crash
+from toolkit.run.attempts.records import explain_last, read_attempts
 from toolkit.run.disk_reserve import give_up_reserve, keep_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import KILLED, OOM_KILLED
@@ -307,6 +308,8 @@ class _Launcher:
             if None not in codes:
                 ranks = self._machines.layout.ranks(self._machines.node)
                 end_leftovers(self._run, nonce, ranks, lambda: self._is_interrupted_again)
+                if self._first_interrupt < math.inf and self._machines.node == 0:
+                    _note_interrupt(self._run, nonce)
                 return [process.wait() for process in self._ranks]
             if deadline is not None and time.monotonic() > deadline:
                 for process in self._ranks:
@@ -332,6 +335,13 @@ def exit_code(returncodes: Sequence[int]) -> int:
     if failed:
         return ExitCode.WRONG_INPUT if ExitCode.WRONG_INPUT in failed else ExitCode.FAILED
     return ExitCode.INTERRUPTED if ExitCode.YIELDED in returncodes else 0
+
+
+def _note_interrupt(run: RunDir, nonce: str) -> None:
+    """Record SIGINT as the reason of an attempt's stop: its ranks got SIGTERM instead."""
+    last = read_attempts(run)[-1:]
+    if [(each.nonce, each.why) for each in last] == [(nonce, signal.SIGTERM.name)]:
+        explain_last(run, signal.SIGINT.name)
 
 
 def _note_early_end(run: RunDir, nonce: str) -> None:

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from tests.patience import PATIENCE_S, until
-from tests.tiers import first_quick
 from tests.toolkit.run.failure.test_log_end import FAULT, TIME_OUT
 from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
@@ -113,7 +112,7 @@ def test_launcher_stopped_by_a_closed_terminal_saves_and_the_next_one_resumes(la
     assert steps[-1] == EPOCHS * -(-SIZES["train"] // 8)
 
 
-@pytest.mark.parametrize("has_terminal, send", first_quick([(False, os.killpg), (True, os.kill)]))
+@pytest.mark.parametrize("has_terminal, send", [(False, os.killpg), (True, os.kill)])
 def test_one_interrupt_of_all_processes_or_of_the_launcher_lets_the_run_save(
     lab: Lab, has_terminal: bool, send: Callable[[int, int], None]
 ) -> None:
@@ -130,7 +129,7 @@ def test_one_interrupt_of_all_processes_or_of_the_launcher_lets_the_run_save(
     for end in terminal:
         os.close(end)
     (attempt,) = read_attempts(run)
-    assert attempt.why in ("SIGINT", "SIGTERM")
+    assert attempt.why == "SIGINT"
     assert run.checkpoint_steps()[-1] == attempt.last_step
 
 

@@ -99,6 +99,9 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return parsed arguments; unlike argparse, accept key=value and further runs after options."""
     words = with_file(sys.argv[1:] if argv is None else argv)
+    if words[:2] == ["completion", "--candidates"]:
+        # All words after `stk` up to the cursor. argparse would drop `--`.
+        return argparse.Namespace(command=words[0], candidates=words[2:])
     parser = parser_for(words[0] if words else "")
     # Without the `=`, argparse would take the next word as the value, which may be the experiment file.
     words = [f"{word}=" if word == "--trust-folder" else word for word in words]

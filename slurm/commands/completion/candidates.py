@@ -40,7 +40,6 @@ class _Place:
     """
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self.only_words = False
         self._enter(parser)
 
     def _enter(self, parser: argparse.ArgumentParser) -> None:
@@ -52,9 +51,7 @@ class _Place:
 
     def pass_by(self, word: str) -> None:
         """Process a word before the cursor."""
-        if word == "--" and not self.only_words:
-            self.only_words, self.waiting = True, None
-        elif word.startswith("-") and word != "-" and not self.only_words:
+        if word.startswith("-") and word != "-":
             option = self.parser._option_string_actions.get(word)
             self.waiting, self.given = (option if option is not None and option.nargs != 0 else None), 0
         elif self.waiting is not None and self._takes_more(self.waiting):
@@ -79,7 +76,7 @@ class _Place:
 
     def candidates(self, current: str) -> Iterator[Candidate]:
         """Yield the candidates that begin with the word at the cursor."""
-        if current.startswith("-") and not self.only_words:
+        if current.startswith("-"):
             for option in self.parser._actions:
                 if option.help != argparse.SUPPRESS:
                     long = [name for name in option.option_strings if name.startswith("--")]
@@ -143,6 +140,9 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Ca
     words   words after the command's name; the last one may be incomplete
     """
     *before, current = words or [""]
+    if "--" in before:
+        # The words of a user's own command.
+        return [Candidate(FILES)]
     place = _Place(parser)
     for word in before:
         place.pass_by(word)

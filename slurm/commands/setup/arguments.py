@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from slurm.commands.common import CONFIG_HELP, Parsers, cluster, command, experiment
 from toolkit.command import add_json
 
@@ -64,5 +62,3 @@ def schema(parsers: Parsers) -> None:
 def completion(parsers: Parsers) -> None:
     parser = command(parsers, "completion", "completion on Tab for bash, zsh and fish", _COMPLETION)
     parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="shell of the script")
-    # The scripts call this with all words after `stk` up to the cursor.
-    parser.add_argument("--candidates", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -71,7 +71,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 def run(arguments: Namespace) -> int:
     """Print the script of a shell, or candidates for the next word."""
-    if arguments.candidates is not None:
+    if "candidates" in arguments:
         from slurm.commands.completion.candidates import candidates
 
         words = arguments.candidates

@@ -136,6 +136,14 @@ def test_fish_completes_commands_runs_keys_and_files(user: User, environ: dict[s
     assert [line.split("\t")[0] for line in complete("stk submit tiny.y")] == ["tiny.yaml"]
 
 
+def test_two_dashes_begin_an_option_or_a_command_of_the_user(user: User) -> None:
+    def offered(*words: str) -> str:
+        return user.stk("completion", "--candidates", *words).out
+
+    assert "--json\t" in offered("status", "--")
+    assert offered("run", "--", "python", "tr") == ":files\t\n"
+
+
 def test_the_command_prints_the_script_of_a_shell(user: User) -> None:
     for name, script in SCRIPTS.items():
         assert user.stk("completion", name).out == script

@@ -67,7 +67,7 @@ class Snapshot:
     now      seconds since the epoch
     spans    its time so far, oldest first; saves: the times of its checkpoints
     attempts   the newest of attempt_count attempts, oldest first
-    ranks    the first of rank_count ranks
+    ranks    the first of rank_count ranks, while they may run
     log      the last lines of rank 0
     """
 
@@ -99,7 +99,9 @@ class RunReader:
         newest = attempts[-1] if attempts else None
         until = now if row.is_live else self._last_known_time(newest, metrics)
         nonce = newest.nonce if newest else ""
-        known = _read(read_ranks, self._run, nonce, newest.attempt) if newest else []
+        # The last heartbeat and load of ranks that have ended tell nothing about now.
+        may_run = row.state in ("running", "unknown")
+        known = _read(read_ranks, self._run, nonce, newest.attempt) if newest and may_run else []
         submitted = [each.time for each in _read(submissions, self._run)]
         return Snapshot(
             now=now,

@@ -147,7 +147,7 @@ def _ranks(snapshot: Snapshot, room: int) -> list[Text]:
     if not snapshot.ranks or room < 4:
         return []
     shown = snapshot.ranks[: room - 3]
-    rows = [_COLUMNS, *(_cells(rank, snapshot) for rank in shown)]
+    rows = [_COLUMNS, *map(_cells, shown)]
     if not any(rank.device.startswith("cuda") for rank in snapshot.ranks):
         rows = [row[:-2] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -156,18 +156,18 @@ def _ranks(snapshot: Snapshot, room: int) -> list[Text]:
     return [
         Text(),
         Text(lines[0], style=_DIM),
-        *(Text(line, style=_style(rank, snapshot)) for rank, line in zip(shown, lines[1:], strict=True)),
+        *(Text(line, style=_style(rank)) for rank, line in zip(shown, lines[1:], strict=True)),
         *([Text(f"and {more} more", style=_DIM)] if more else []),
     ]
 
 
-def _style(rank: Rank, snapshot: Snapshot) -> str:
-    return "red" if snapshot.row.state == "running" and rank.silent_s > _SILENT_S else ""
+def _style(rank: Rank) -> str:
+    return "red" if rank.silent_s > _SILENT_S else ""
 
 
-def _cells(rank: Rank, snapshot: Snapshot) -> tuple[str, ...]:
+def _cells(rank: Rank) -> tuple[str, ...]:
     doing = one_line(rank.phase, 16)
-    if _style(rank, snapshot):
+    if _style(rank):
         doing = f"silent for {duration(rank.silent_s)}"
     who = (str(rank.rank), one_line(rank.host, 24), doing)
     if (usage := rank.usage) is None:

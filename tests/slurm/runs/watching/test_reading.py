@@ -80,6 +80,11 @@ def test_ranks_have_host_phase_and_usage(run: RunDir, row: RunStatus) -> None:
     assert snapshot.ranks[0].silent_s == pytest.approx(snapshot.now - SECOND - 60)
 
 
+@pytest.mark.parametrize("state", ["finished", "failed", "requeued"])
+def test_ranks_that_have_ended_do_nothing_any_more(run: RunDir, row: RunStatus, state: str) -> None:
+    assert RunReader(run).read(replace(row, state=state)).ranks == ()
+
+
 def test_only_the_first_64_ranks_are_read(run: RunDir, row: RunStatus) -> None:
     write_lines(run.ranks(NONCE), [{"rank": rank, "host": "c1", "device": "cpu"} for rank in range(500)])
     snapshot = RunReader(run).read(row)

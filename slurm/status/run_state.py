@@ -77,6 +77,10 @@ def _state_of(folder: Folder, job: JobState | None, now: float) -> RunState:
         if job is not None and job.state == "cancelled":
             return _seen_elsewhere(folder, job, now) or _of_job(folder, job, now)
     elif submission is not None and is_launcher_alive(folder.run, submission):
+        last = folder.last_attempt
+        # The launcher removes the failure before it starts again.
+        if last and (folder.failure or not last.concluded) and (last.time_start or 0.0) > submission.time:
+            return RunState(state="running", doing="ending", is_live=True)
         return RunState(state="pending", doing="starting", reason="the processes are starting", is_live=True)
     return _seen_elsewhere(folder, job, now) or _ended(folder, job)
 

@@ -301,6 +301,18 @@ def test_run_with_a_launcher_but_no_ranks_is_pending(run: RunDir) -> None:
     assert (row.state, row.reason) == ("pending", "the processes are starting")
 
 
+def test_run_whose_launcher_outlives_its_attempt_is_ending_unless_it_starts_again(run: RunDir) -> None:
+    with launching(run) as process:
+        record(run, cluster="local", job_id=f"local-{process.pid}", name="n")
+        started(run, time_start=time.time())
+        assert (state(run).state, state(run).doing) == ("running", "ending")
+        ended(run, why="killed", concluded=True)
+        write_json(run.failure, {"class": "killed", "message": "", "rank": 0, "host": "c1", "time": 1.0})
+        assert (state(run).state, state(run).doing) == ("running", "ending")
+        run.failure.unlink()
+        assert (state(run).state, state(run).doing) == ("pending", "starting")
+
+
 def test_reason_of_the_last_attempt_is_shown_after_a_killed_one(run: RunDir) -> None:
     started(run, 1)
     started(run, 2)

@@ -87,6 +87,8 @@ def watch_one(target: RunDir, interval_s: float, until_finished: bool) -> None:
     screen = Screen(target, lambda: poller.look([target])[0], interval_s, until_finished)
     if screen.show(Console(), Keyboard(sys.stdin.fileno())) is Ending.LOG:
         _follow_log(target)
+    if until_finished:
+        show(poller.look([target]))
 
 
 def watch_several(find: Find, interval_s: float, until_finished: bool) -> None:
@@ -103,7 +105,6 @@ def watch_several(find: Find, interval_s: float, until_finished: bool) -> None:
         if screen.show(console, keyboard) is Ending.LOG:
             _follow_log(target)
     if until_finished:
-        # Leave the final states on the terminal.
         show(overview.rows)
 
 

@@ -158,9 +158,10 @@ def test_ctrl_c_ends_the_command_in_either_view(
         terminal.read_until(LEAVE)
 
 
-def test_final_states_stay_on_the_terminal(job: PretendJob, terminal: Terminal) -> None:
+@pytest.mark.parametrize("has_id", [False, True], ids=["all runs", "one run"])
+def test_final_states_stay_on_the_terminal(job: PretendJob, terminal: Terminal, has_id: bool) -> None:
     job.fake.change("101", state="CANCELLED")
-    with watching(terminal, job, "--until-finished"):
+    with watching(terminal, job, "--until-finished", *[job.run.run_id] * has_id):
         assert job.run.run_id in terminal.read_until("cancelled").rpartition(LEAVE)[2]
 
 

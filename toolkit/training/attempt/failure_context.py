@@ -81,11 +81,11 @@ def batch_at_work(context: TrainContext | None) -> dict[str, Any]:
 
 def _memory(device: torch.device | None) -> dict[str, Any]:
     """Memory in MB: this process now and at its peak, the host, the limit if there is one, and the GPU."""
-    # Linux counts in KB.
-    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rss_mb = psutil.Process().memory_info().rss / _MB
     facts: dict[str, Any] = {
-        "rss_mb": round(psutil.Process().memory_info().rss / _MB, 1),
-        "rss_peak_mb": round(peak_kb / 1024, 1),
+        "rss_mb": round(rss_mb, 1),
+        # Linux counts in KB, and updates the peak late.
+        "rss_peak_mb": round(max(rss_mb, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024), 1),
         "host_mb": round(psutil.virtual_memory().total / _MB, 1),
     }
     if (limit := memory_limit_mb()) is not None:

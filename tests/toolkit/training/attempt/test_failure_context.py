@@ -31,12 +31,13 @@ def at_work(*samples: int) -> SimpleNamespace:
     )
 
 
-def test_failure_context_has_batch_and_memory() -> None:
+def test_failure_context_has_batch_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The kernel's peak may be behind the present use.
+    monkeypatch.setattr("resource.getrusage", lambda who: SimpleNamespace(ru_maxrss=1024))
     found = failure_context(at_work(0, 5, 90), torch.device("cpu"), {})
     assert found["batch"] == {"samples": 3, "tokens": 10 + 15 + 100, "longest": 100, "micro_batches": 8}
     memory = found["memory"]
-    assert 0 < memory["rss_mb"] <= memory["host_mb"]
-    assert memory["rss_peak_mb"] > 0
+    assert 1.0 < memory["rss_mb"] <= memory["rss_peak_mb"] <= memory["host_mb"]
     assert "gpu" not in found
 
 

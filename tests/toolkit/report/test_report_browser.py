@@ -51,8 +51,10 @@ addEventListener("load", () => {
   const images = [...document.images].map(image => [image.complete, image.naturalWidth, image.width]);
   const page = document.documentElement;
   const cards = [...document.querySelectorAll("section")];
-  const wide = cards.filter(card => card.scrollWidth > card.clientWidth + 1);
-  const scrolled = wide.map(card => card.innerText.slice(0, 60));
+  const boxes = [...document.querySelectorAll("section, .block")];
+  const wide = boxes.filter(box => box.scrollWidth > box.clientWidth + 1);
+  const hiding = wide.filter(box => getComputedStyle(box).overflowX != "visible");
+  const scrolled = hiding.map(box => box.innerText.slice(0, 60));
   const cells = [...document.querySelectorAll("td")].map(cell => getComputedStyle(cell).color);
   const words = [...document.querySelectorAll("h1, h2, th, td, dt, dd, p, strong, summary")];
   const inks = words.map(word => getComputedStyle(word).color);
@@ -118,6 +120,14 @@ def test_every_picture_is_decoded_and_the_page_fits_the_window(
         assert 300 < shown_width < width
     assert found["cut"] == 0
     assert found["tables"] == 5
+
+
+def test_paper_shows_what_scrolls_on_a_screen(page: Path, seen: Seen, tmp_path: Path) -> None:
+    """A browser makes the page smaller where a box is wider than the paper."""
+    assert seen(page, "dark", 500)["scrolled"]
+    paper = tmp_path / "paper.html"
+    paper.write_text(page.read_text(encoding="utf-8").replace("@media print", "@media all"), encoding="utf-8")
+    assert probe(paper, tmp_path, "--window-size=500,3000")["scrolled"] == []
 
 
 def test_labels_run_no_script_even_if_scripts_are_allowed(page: Path, seen: Seen) -> None:

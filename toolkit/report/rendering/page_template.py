@@ -52,7 +52,8 @@ img { display: block; width: 100%; height: auto; } .figure + .figure img { margi
 .failure { border-color: var(--bad); }
 pre { margin: 8px 0 0; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
 summary { cursor: pointer; font-weight: 600; } main > details > summary { margin: 18px 2px 0; }
-@media print { body { background: none; } section { break-inside: avoid; } }
+@media print { body { background: none; } section { break-inside: avoid; }
+  section, .block { overflow-x: visible; } }
 """
 TEMPLATE = """\
 {% macro row(cells, tag, of) %}

@@ -74,9 +74,9 @@ class _Place:
                 return found
         return None
 
-    def candidates(self, current: str) -> Iterator[Candidate]:
-        """Yield the candidates that begin with the word at the cursor."""
-        if current.startswith("-"):
+    def candidates(self, words: Sequence[str]) -> Iterator[Candidate]:
+        """Yield the candidates for the last word, the one at the cursor."""
+        if words[-1].startswith("-"):
             for option in self.parser._actions:
                 if option.help != argparse.SUPPRESS:
                     long = [name for name in option.option_strings if name.startswith("--")]
@@ -84,11 +84,11 @@ class _Place:
                     yield from (Candidate(name, text) for name in long or option.option_strings)
             return
         if self.waiting is not None and self._takes_more(self.waiting):
-            yield from _values(self.waiting, self.given, current)
+            yield from _values(self.waiting, self.given, words)
             if self.waiting.nargs != "?":
                 return
         if (action := self._next_positional()) is not None:
-            yield from _values(action, self.positional, current)
+            yield from _values(action, self.positional, words)
 
     def _next_positional(self) -> argparse.Action | None:
         """Return the argument for the next positional word; None without one."""
@@ -101,7 +101,7 @@ class _Place:
         return None
 
 
-def _values(action: argparse.Action, number: int, current: str) -> Iterator[Candidate]:
+def _values(action: argparse.Action, number: int, words: Sequence[str]) -> Iterator[Candidate]:
     """Yield values of an argument; `number` selects one of several names of its values."""
     if action.help == argparse.SUPPRESS:
         return
@@ -111,19 +111,20 @@ def _values(action: argparse.Action, number: int, current: str) -> Iterator[Cand
         yield from (Candidate(str(choice)) for choice in action.choices)
     else:
         names = action.metavar if isinstance(action.metavar, tuple) else (action.metavar or "",)
-        yield from _named(names[min(number, len(names) - 1)], current)
+        yield from _named(names[min(number, len(names) - 1)], words)
 
 
-def _named(name: str, current: str) -> Iterator[Candidate]:
+def _named(name: str, words: Sequence[str]) -> Iterator[Candidate]:
+    *before, current = words
     if name in _KEYS:
         # Imported here because most words need no schema.
         from slurm.commands.completion.keys import keys
 
         key, equals, _ = current.partition("=")
         if equals:
-            yield from (Candidate(f"{key}={choice}") for choice in keys().get(key, ()))
+            yield from (Candidate(f"{key}={choice}") for choice in keys(before).get(key, ()))
         else:
-            yield from (Candidate(f"{each}=") for each in keys())
+            yield from (Candidate(f"{each}=") for each in keys(before))
     elif name == "RUN":
         ids = (run.run_id for run in find_runs(experiment_dir()))
         # Only ids that need no quoting: the shell inserts them unchanged.
@@ -146,5 +147,5 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Ca
     place = _Place(parser)
     for word in before:
         place.pass_by(word)
-    found = place.candidates(current)
+    found = place.candidates([*before, current])
     return [each for each in found if each.word == FILES or each.word.startswith(current)]

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
-from toolkit.config.fields import keys_of, limits
+from toolkit.config import load
+from toolkit.config.fields import SWEEP, keys_of, limits
 from toolkit.config.sections import experiment_type
 from toolkit.registry import sections_of_kinds, task_kinds
 
-#: Sections whose dataclass depends on the kind; the keys of all kinds are candidates.
+#: Sections whose dataclass depends on the kind.
 _OF_KINDS = ("task", "data", "model")
 
 
-def keys() -> dict[str, tuple[str, ...]]:
-    """Return every key that can be set, such as resources.nodes, with its choices; empty for free values."""
+def keys(words: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Return every key that can be set, such as resources.nodes, with its choices; empty for free values.
+
+    words   words of a command. If the last file among them and the words key=value after it are a valid
+            experiment, the keys are those of its task; else those of all tasks
+    """
+    tasks = list(task_kinds().values())
+    wholes = {experiment_type(task.experiment) for task in tasks}
+    sections = list(sections_of_kinds())
+    with suppress(Exception):
+        place = max(place for place, word in enumerate(words) if word.endswith((".yaml", ".yml")))
+        overrides = [word for word in words[place + 1 :] if "=" in word and not word.startswith("-")]
+        experiment = load(Path(words[place]).expanduser(), [*overrides, f"{SWEEP}=null"])
+        tasks, wholes = [task_kinds()[experiment.task.kind]], {type(experiment)}
+        sections = [(name, type(getattr(experiment, name, None))) for name in _OF_KINDS]
     found: dict[str, tuple[str, ...]] = {}
-    for whole in {None, *(task.experiment for task in task_kinds().values())}:
-        experiment = experiment_type(whole)
-        hints = get_type_hints(experiment)
-        for section in keys_of(experiment):
+    for whole in wholes:
+        hints = get_type_hints(whole)
+        for section in keys_of(whole):
             if is_dataclass(hints[section.name]):
                 found.update(_keys(section.name, hints[section.name]))
             elif section.name not in _OF_KINDS:
                 found[section.name] = ()
-    for prefix, kind in sections_of_kinds():
-        for key, choices in _keys(prefix, kind):
+    for prefix, kind in sections:
+        for key, choices in _keys(prefix, kind) if is_dataclass(kind) else ():
             found[key] = found.get(key, ()) or choices
     found["task.kind"] = tuple(task_kinds())
-    found["model.kind"] = tuple(sorted({name for task in task_kinds().values() for name in task.models}))
+    found["model.kind"] = tuple(sorted({name for task in tasks for name in task.models}))
     return dict(sorted(found.items()))
 
 

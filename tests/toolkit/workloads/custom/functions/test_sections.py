@@ -231,6 +231,13 @@ def test_schema_of_an_experiment_has_the_parameters_of_its_functions(config: Pat
     assert valid({**experiment, "model": None, "data": None})
 
 
+def test_tab_completes_the_parameters_of_the_functions(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "--candidates", "run", str(config), "model."]) == 0
+    assert capsys.readouterr().out.split() == ["model.dropout=", "model.hidden=", "model.kind="]
+
+
 def test_schema_has_the_parameters_if_task_is_a_section(config: Path) -> None:
     experiment = yaml.safe_load(EXPERIMENT)
     experiment["task"] = {"kind": "three_functions", "module": "digits.py"}

@@ -91,8 +91,7 @@ def conclude_attempt(run: RunDir, nonce: str, code: int) -> None:
         _complete(run, last, f"status {code}", _NOTHING_KNOWN)
     elif code == ExitCode.INTERRUPTED:
         run.failure.unlink(missing_ok=True)
-        step = {} if last.first_step is not None else {"last_step": None}
-        amend(run, {**_end(run, last), **step, "why": signal.SIGINT.name, "concluded": True})
+        amend(run, {**_end(run, last), "why": signal.SIGINT.name, "concluded": True})
 
 
 def close_open_attempt(run: RunDir, world: World) -> None:
@@ -184,7 +183,10 @@ def _end(run: RunDir, last: AttemptRecord) -> dict[str, Any]:
     # An attempt that never began to train has saved nothing.
     saved = run.checkpoint_steps() if last.first_step is not None else ()
     ended = max([last.time_start or time.time(), *(number(each.get("time")) or 0.0 for each in signs)])
-    done = max([last.first_step or 0, *saved, *(whole(each.get("step")) or 0 for each in signs)])
+    done: int | None = max([last.first_step or 0, *saved, *(whole(each.get("step")) or 0 for each in signs)])
+    if last.first_step is None:
+        # Unknown, as of a command without steps, unless it has logged one.
+        done = done or None
     return {
         "attempt": last.attempt,
         "time_end": ended if last.time_end is None else last.time_end,

@@ -11,7 +11,7 @@ from tests.toolkit.run.attempts.attempts import crash, ranks_of, report, start, 
 from tests.toolkit.run.failure.test_log_end import ENDS
 from toolkit.config import Experiment
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json, write_json
+from toolkit.files import append_json_line, read_json, write_json
 from toolkit.reliability.restart_policy import after_failure, after_stop
 from toolkit.run.attempts.crash_record import CrashHint, close_open_attempt, conclude_attempt, record_crash
 from toolkit.run.attempts.records import read_attempts
@@ -78,6 +78,14 @@ def test_end_of_killed_ranks_is_their_newest_sign_of_life(
     (line,) = read_attempts(run)
     assert (line.last_step, line.time_end) == (step, 1055.0 if attempt == 1 else 1042.0)
     assert line.step == (18 if attempt == 1 else 6)
+
+
+def test_killed_command_without_steps_has_no_last_step(run: RunDir) -> None:
+    line = {"attempt": 1, "nonce": "start1", "hosts": ["w0"], "world_size": 1, "time_start": 1000.0}
+    append_json_line(run.attempts, {**line, "first_step": None, "resumed": False, "saved": True})
+    record_crash(run, 137)
+    (attempt,) = read_attempts(run)
+    assert (attempt.why, attempt.last_step) == ("killed", None)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class RunSummary:
 
     state    finished, failed, unfinished (its files do not show whether it is live), or pending
     resources  of the last submission; of the config if it was never submitted
-    seconds  time trained, over all attempts
+    seconds  sum over the attempts, without imports and the drawing of the report
     scores   last known metrics of each split; of training, means over an epoch
     train_epoch  that epoch, counted from 1; None if no lines of training have it
     curves   metrics of each split over the steps
@@ -52,7 +52,7 @@ class RunSummary:
     code     a digest of the code that the run keeps besides the toolkit's own; else empty
     new_code edited files that the run took on its way, and from which step on
     scored   of an evaluation: which data, and whose weights; else empty
-    as_of    time of the newest line of metrics or events, in seconds since 1970
+    as_of    time of the newest line of metrics or events, or of the last heartbeat, in seconds since 1970
     goodput  the run's time by purpose
     attempt_usage  time by purpose, GPUs and CPUs of each attempt
     usage    resource usage of the ranks, by attempt and rank; of the newest attempts

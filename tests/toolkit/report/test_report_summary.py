@@ -18,7 +18,7 @@ from tests.toolkit.report.report_folders import (
     write_result,
 )
 from toolkit.errors import DataError
-from toolkit.files import append_json_line
+from toolkit.files import append_json_line, write_json
 from toolkit.registry import metric_of
 from toolkit.report import formats
 from toolkit.report.model import Best, goal_of, main_metric, score_names, to_json
@@ -50,6 +50,23 @@ def test_an_unfinished_run_is_summarized_from_its_metrics(new_run: RunDir) -> No
     assert summary.seconds == 250
     assert summary.scores["validation"]["accuracy"] == pytest.approx(0.75)
     assert summary.best == Best(step=200, metric="accuracy", value=1.2 - 0.4)
+
+
+def test_a_killed_last_attempt_ends_at_its_last_heartbeat(new_run: RunDir) -> None:
+    line = {"attempt": 1, "nonce": "a", "time_start": START_S, "first_step": None}
+    append_json_line(new_run.attempts, line)
+    heartbeat = new_run.heartbeat("a", 0)
+    heartbeat.parent.mkdir(parents=True, exist_ok=True)
+    write_json(heartbeat, {"rank": 0, "phase": "program", "time": START_S + 30})
+    summary = summarize(new_run)
+    assert (summary.goodput.starting, summary.seconds) == (30, 30)
+
+
+def test_scores_of_a_command_name_their_step_unless_it_is_the_last(new_run: RunDir) -> None:
+    new_run.config.write_text("name: mine\n")
+    for step, split in ((8, "validation"), (12, "train"), (12, "test")):
+        append_json_line(new_run.metrics, {"step": step, "split": split, "loss": 1.0})
+    assert scores_table(summarize(new_run)).head == ("metric", "train", "validation, step 8", "test")
 
 
 def test_the_time_of_a_killed_attempt_ends_at_its_last_line(new_run: RunDir) -> None:

@@ -40,7 +40,7 @@ def test_the_headline_has_state_steps_hosts_best_and_speed(finished_run: RunDir)
     for fact in (
         "state finished",
         "steps 300 (epoch 3 of 3)",
-        "trained for 5 min 00 s",
+        "ran for 5 min 00 s",
         "where 2 ranks on cuda, node07, earlier node01, node02",
         "best validation accuracy 80.00 % at step 200",
         "speed 3,200 samples/s, 61,000 tokens/s",

@@ -27,6 +27,7 @@ from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
 from toolkit.run.events import Event, read_events
+from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.kept_code.edited_code import new_code_of, own_code
 from toolkit.run.records.epoch_metrics import Epoch, by_epoch, merged, trained
 from toolkit.run.records.failures import FailureRecord
@@ -85,6 +86,8 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     failure = None if result else _failure(run, attempts, events)
     last = attempts[-1] if attempts else None
     known = [*(number(line.get("time")) for line in lines), *(event.time or None for event in events)]
+    # An attempt that was killed may have no other sign.
+    known += [number(last_heartbeat(run, last.nonce, 0).get("time"))] if last else []
     times = [moment for moment in known if moment is not None and moment < _NO_DATE]
     train = curves.get("train", {})
     resources = _resources(run, config)

@@ -33,9 +33,13 @@ def _says_more(summary: RunSummary, name: str) -> bool:
 
 
 def _split_title(summary: RunSummary, split: str) -> str:
-    """A split for people; training scores are means over an epoch, the others belong to the best weights."""
+    """A split for people; training scores are means over an epoch, the others belong to the best weights.
+
+    Those of a program of the user's own belong to the step of their last line.
+    """
     if split != "train" or summary.train_epoch is None:
-        return split
+        steps = () if "evaluation" in summary.config else summary.curves.get(split, {}).get("step", ())
+        return split if summary.step in (None, *steps[-1:]) or not steps else f"{split}, step {steps[-1]}"
     under_way = " so far" if (summary.epoch or 0.0) < summary.train_epoch else ""
     return f"train, mean over epoch {summary.train_epoch}{under_way}"
 
@@ -70,6 +74,7 @@ def epoch_metrics(summary: RunSummary) -> list[str]:
 
 def attempts_table(summary: RunSummary) -> Table:
     """Return one row for each attempt."""
+    times = {each.time.attempt: (each.time.begin, each.time.end) for each in summary.attempt_usage}
     rows = [
         [
             str(attempt.attempt),
@@ -77,21 +82,18 @@ def attempts_table(summary: RunSummary) -> Table:
             ", ".join(attempt.hosts),
             f"{formats.count(attempt.world_size)} × {attempt.device or '?'}",
             f"{formats.count(attempt.first_step)} to {formats.count(attempt.last_step)}",
-            formats.moment(attempt.time_start),
-            formats.duration(_span(attempt.time_start, attempt.time_end)),
+            formats.moment(time and time[0]),
+            formats.duration(time and time[1] - time[0]),
             attempt.why or formats.NOTHING,
         ]
         for attempt in summary.attempts
+        for time in (times.get(attempt.attempt),)
     ]
     head = ["attempt", "job", "hosts", "ranks", "steps", "began", "took", "ended because"]
     tally = ", ".join(f"{name} ({number})" for name, number in summary.events.items())
     notes = [f"Events: {tally}"] if tally else []
     notes += [f"New code: {each}" for each in summary.new_code]
     return table("Attempts", head, rows, texts=len(head), note=". ".join(notes))
-
-
-def _span(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else end - start
 
 
 def metrics_numbers(summary: RunSummary) -> Numbers:

@@ -22,7 +22,7 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
         "state": summary.state,
         "scored": summary.scored,
         "steps": _steps(summary),
-        "trained for": formats.duration(summary.seconds),
+        "ran for": formats.duration(summary.seconds),
         "where": _where(summary),
         "best": best_words(summary),
         "speed": _speed(summary),

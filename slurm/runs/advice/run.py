@@ -71,7 +71,9 @@ def course_advice(summary: RunSummary) -> Iterator[Advice]:
         yield _saving(summary)
     if spent.repeated > MOST_REPEATED * spent.allocated:
         yield _repeated(summary)
-    if len(summary.attempt_usage) >= _MANY_ATTEMPTS and spent.share < LEAST_GOODPUT:
+    if len(summary.attempt_usage) >= _MANY_ATTEMPTS and (
+        spent.training + spent.finishing < LEAST_GOODPUT * spent.allocated
+    ):
         yield _restarts(summary)
 
 

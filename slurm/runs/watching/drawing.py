@@ -21,6 +21,7 @@ SPANS: dict[str, tuple[str, str]] = {
     "starting": ("▒", "yellow"),
     "training": ("█", "green"),
     "repeated": ("▚", "red"),
+    "finishing": ("░", "magenta"),
     "away": (" ", ""),
 }
 SAVE = ("◆", "cyan")

@@ -8,6 +8,7 @@ from tests.tiers import first_quick
 from tests.toolkit.support.tiny import STEPS_PER_EPOCH, assert_equal_runs, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab
 from toolkit.files import read_json
+from toolkit.run.attempts.goodput import timeline
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir
 
@@ -50,7 +51,11 @@ def test_run_stopped_in_an_evaluation_equals_the_undisturbed_one(
 def test_run_stopped_in_the_last_step_or_its_evaluation_equals_the_undisturbed_one(
     lab: Lab, undisturbed: RunDir, attempt: Attempt
 ) -> None:
-    assert_equal_runs(undisturbed, lab.train(tiny(lab.folder), attempt, Attempt()))
+    run = lab.train(tiny(lab.folder), attempt, Attempt())
+    assert_equal_runs(undisturbed, run)
+    first, second = (each.spent for each in timeline(run, 0))
+    assert first.training > 0 == first.finishing
+    assert min(second.starting, second.finishing) > 0 == second.training
 
 
 def test_log_says_that_patience_ended_the_run_after_a_stop_in_its_last_evaluation(lab: Lab) -> None:

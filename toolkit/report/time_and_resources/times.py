@@ -14,7 +14,7 @@ from toolkit.run.attempts.resource_hours import AttemptUsage, Hours, total_cpu_h
 
 NOTE = (
     "Goodput: the share of training in the time in which the run held its hosts. Repeated: steps that were "
-    "lost and done again. Away: before the next attempt was submitted."
+    "lost and done again. Finishing: after the training. Away: before the next attempt was submitted."
 )
 
 
@@ -40,18 +40,20 @@ TIME_PARTS = (
     TimePart(name="training", mark="█", style="green"),
     TimePart(name="repeated", mark="╳", style="red"),
     TimePart(name="saving", mark="▪", style="cyan"),
+    TimePart(name="finishing", mark="░", style="magenta"),
 )
 BY_NAME = {part.name: part for part in TIME_PARTS}
 
 
 def colour(name: str, theme: Theme) -> str:
     """Return a part's colour in a plot."""
-    _, orange, green, _, yellow, light_blue, _ = theme.series
+    _, orange, green, purple, yellow, light_blue, _ = theme.series
     known = {
         "training": green,
         "repeated": orange,
         "saving": light_blue,
         "starting": yellow,
+        "finishing": purple,
         "waiting": theme.quiet,
     }
     return known.get(name, theme.grid)
@@ -73,7 +75,7 @@ def time_table(summary: RunSummary) -> Table:
     hours = total_gpu_hours(summary.attempt_usage) if gpus else total_cpu_hours(summary.attempt_usage)
     feet = (("all", *_cells(summary.goodput, names, hours)),) if len(rows) > 1 else ()
     # Usually the smallest parts.
-    optional = tuple(head.index(name) for name in ("saving", "starting") if name in head)
+    optional = tuple(head.index(name) for name in ("saving", "starting", "finishing") if name in head)
     return table("Where the time went", head, rows, feet=feet, optional=optional, note=NOTE)
 
 

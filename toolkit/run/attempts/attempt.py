@@ -156,6 +156,10 @@ class Attempt:
             first_step_after_start_s=round(moment - self._started, 3),
         )
 
+    def trained_at(self, moment: float) -> None:
+        """Record that training had ended at a moment, or that no step was left, in seconds since 1970."""
+        self.noted(trained_after_start_s=round(moment - self._started, 3))
+
     def ended(self, last_step: int | None, why: str, **facts: Any) -> None:
         """Record the end of the attempt, whether it succeeded or failed."""
         self.noted(time_end=time.time(), last_step=last_step, why=why, **facts)

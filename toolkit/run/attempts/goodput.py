@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from toolkit.files import read_json_lines
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
@@ -17,9 +17,10 @@ class Goodput:
     """Seconds of a run by purpose; they add up to the total.
 
     training  steps that count, with their evaluations
+    finishing after the training: the test, the report; all after the start if no step was left to do
     repeated  steps that were lost and done again; all of a command without steps that starts over
     saving    pauses of training for checkpoints
-    starting  from the creation of a process to the end of its first step, or to its end without one
+    starting  from the creation of a process to the end of its first step; to its end if it did not get there
     waiting   from a submission, or from the end of an attempt whose job restarts, to the next start
     away      between two attempts, until the next one was submitted
     """
@@ -28,6 +29,7 @@ class Goodput:
     repeated: float = 0.0
     saving: float = 0.0
     starting: float = 0.0
+    finishing: float = 0.0
     waiting: float = 0.0
     away: float = 0.0
 
@@ -39,7 +41,7 @@ class Goodput:
     @property
     def allocated(self) -> float:
         """Seconds in which the run held its hosts."""
-        return self.training + self.repeated + self.saving + self.starting
+        return self.training + self.repeated + self.saving + self.starting + self.finishing
 
     @property
     def share(self) -> float:
@@ -63,7 +65,7 @@ class Span:
 class AttemptTime:
     """One attempt, with the time between the previous attempt and its start; times in seconds since 1970.
 
-    ready  end of its first step; its end if it made none
+    ready  end of its first step; without one, when it was ready to finish, or its end
     spent  its seconds by purpose; waiting and away are the time before it
     saves  pauses of training for checkpoints, as begin and end
     """
@@ -81,13 +83,15 @@ class AttemptTime:
         Only the share of repeated steps is known: they are placed last.
         """
         queued = self.begin - self.spent.waiting
-        lost = self.end - self.spent.repeated
+        trained = self.end - self.spent.finishing
+        lost = trained - self.spent.repeated
         spans = [
             Span(kind="away", begin=queued - self.spent.away, end=queued),
             Span(kind="waiting", begin=queued, end=self.begin),
             Span(kind="starting", begin=self.begin, end=self.ready),
             Span(kind="training", begin=self.ready, end=lost),
-            Span(kind="repeated", begin=lost, end=self.end),
+            Span(kind="repeated", begin=lost, end=trained),
+            Span(kind="finishing", begin=trained, end=self.end),
             *(Span(kind="saving", begin=begin, end=end) for begin, end in self.saves),
         ]
         yield from (span for span in spans if span.end > span.begin)
@@ -135,6 +139,9 @@ def account(
     found: list[AttemptTime] = []
     for number, each in enumerate(known):
         later = known[number + 1 :]
+        if each.first_step is None and any(other.first_step is not None for other in known[:number]):
+            # A command that has logged no step yet; what it recorded is the start of its process.
+            each = replace(each, first_step_after_start_s=None)
         before = (known[number - 1], found[-1].end) if found else None
         # The process is created before its imports; at earliest at the previous end.
         created = each.began if each.process_start is None else each.process_start
@@ -178,17 +185,27 @@ def _account(
     # An attempt that was replaced while it hung ends when the other one starts.
     limits = [later[0].began if later else None, attempt.time_end]
     end = max(begin, min((limit for limit in limits if limit is not None), default=now))
-    start = attempt.first_step_after_start_s
-    # After a clock was set back, the first step may seem to precede the start.
-    ready = end if start is None else min(max(begin, attempt.began + start), end)
-    stalls = _stalls(saves, ready, end)
-    saving = min(sum(until - since for since, until in stalls), end - ready)
-    busy = end - ready - saving
+    trained = _moment(attempt, attempt.trained_after_start_s, begin, end)
+    ready = _moment(attempt, attempt.first_step_after_start_s, begin, trained)
+    stalls = _stalls(saves, ready, trained)
+    saving = min(sum(until - since for since, until in stalls), trained - ready)
+    busy = trained - ready - saving
     repeated = busy * _lost_share(attempt, later)
-    spent = Goodput(training=busy - repeated, repeated=repeated, saving=saving, starting=ready - begin)
+    spent = Goodput(
+        training=busy - repeated,
+        repeated=repeated,
+        saving=saving,
+        starting=ready - begin,
+        finishing=end - trained,
+    )
     return AttemptTime(
         attempt=attempt.attempt, begin=begin, ready=ready, end=end, spent=before + spent, saves=stalls
     )
+
+
+def _moment(attempt: AttemptRecord, after_s: float | None, begin: float, end: float) -> float:
+    """Return a moment of an attempt; its end if unknown. With a clock set back, it may precede the begin."""
+    return end if after_s is None else min(max(begin, attempt.began + after_s), end)
 
 
 def _stalls(saves: Sequence[SaveEvent], ready: float, end: float) -> tuple[tuple[float, float], ...]:

@@ -22,6 +22,7 @@ class AttemptRecord:
     precision        as in train.precision, but never auto
     process_start, time_start, time_end   seconds since 1970
     first_step_after_start_s   from time_start to the end of the first step; first_step_s: from process_start
+    trained_after_start_s   to the end of its training; when it was ready if no step was left to do
     resumed          whether it continued from a checkpoint; set when training starts
     saved            whether it has saved, if steps do not show that
     wrote            whether it wrote files in its work folder, from which a program may be able to continue
@@ -47,6 +48,7 @@ class AttemptRecord:
     wrote: bool | None = None
     first_step_s: float | None = None
     first_step_after_start_s: float | None = None
+    trained_after_start_s: float | None = None
     step_s: float | None = None
     save_s: float | None = None
     exact_s: float | None = None

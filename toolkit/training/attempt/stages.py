@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -194,8 +195,11 @@ class RankAttempt:
 
     def _train(self, context: TrainContext, attempt: Attempt, stop: Stop) -> Outcome:
         """Train, finish or yield, and record how it ended. Collective."""
+        began, ready = self._step, time.time()
         outcome = train(context, stop)
         if outcome is Outcome.FINISHED:
+            # Without a step left, training was at most a repeated evaluation.
+            attempt.trained_at(time.time() if self._step > began else ready)
             try:
                 finalize.finish(self._run, context, stop, attempt.number, attempt.seconds())
             except StoppedEarly:

@@ -126,5 +126,5 @@ def test_report_is_written_as_markdown_and_csv(run: RunDir) -> None:
     assert "| all | 0:02:30 | 22.0 s | 0:04:29 | 9.2 s | 89.6 % | 0.25 |" in text
     assert "](timeline.png)" in text
     head, *rows = (run.report / "starts.csv").read_text().splitlines()
-    assert head.startswith("attempt,begin,end,training,repeated,saving,starting,waiting,away,goodput,gpus")
+    assert head.startswith("attempt,begin,end,training,repeated,saving,starting,finishing,waiting,away,")
     assert len(rows) == 2

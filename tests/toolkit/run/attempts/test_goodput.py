@@ -91,6 +91,26 @@ def test_attempt_without_a_step_counts_as_starting(run: RunDir) -> None:
     assert goodput(run, 999) == Goodput(training=3, starting=7 + 2, away=3)
 
 
+def test_time_after_the_training_is_finishing(run: RunDir) -> None:
+    told(run, start(100, 120, 0, 50) | {"trained_after_start_s": 12.0}, saves=((105, 0.5), (115, 1)))
+    assert goodput(run, 999) == Goodput(training=9.5, saving=0.5, starting=2, finishing=8)
+    (only,) = timeline(run, 999)
+    assert [(each.kind, each.end) for each in only.spans()][1:3] == [("training", 112), ("finishing", 120)]
+
+
+@pytest.mark.parametrize("ready_s", [None, 5.0])
+def test_attempt_that_finds_no_step_left_starts_and_finishes(run: RunDir, ready_s: float | None) -> None:
+    """A script may have logged a test at the last step."""
+    told(run, start(100, 107, 60, 60, ready_s) | {"trained_after_start_s": 3.0})
+    assert goodput(run, 999) == Goodput(starting=3, finishing=4)
+
+
+def test_command_that_has_logged_steps_is_starting_until_it_logs_one_again(run: RunDir) -> None:
+    again = {"time_start": 110, "time_end": 150, "first_step_after_start_s": 0.3, "resumed": True}
+    told(run, start(100, 110, 0, 60), again)
+    assert goodput(run, 999) == Goodput(training=8, starting=2 + 40)
+
+
 def test_clock_set_back_gives_no_negative_time(run: RunDir) -> None:
     told(run, start(100, 110, 0, 80, ready_s=-3600.0), start(20, 25, 60, 90))
     spent = goodput(run, 999)
@@ -129,23 +149,28 @@ def test_run_that_has_not_begun_has_no_time(run: RunDir) -> None:
 
 @given(
     gaps=st.lists(
-        st.tuples(st.floats(0, 50), st.floats(0, 50), st.none() | st.floats(0, 60)), min_size=1, max_size=6
+        st.tuples(
+            st.floats(0, 50), st.floats(0, 50), st.none() | st.floats(0, 60), st.none() | st.floats(0, 60)
+        ),
+        min_size=1,
+        max_size=6,
     ),
     steps=st.lists(st.integers(0, 40), min_size=7, max_size=7),
     stalls=st.lists(st.tuples(st.floats(0, 300), st.floats(0, 9)), max_size=5),
 )
 def test_the_parts_sum_to_the_total_time(
     tmp_path_factory: pytest.TempPathFactory,
-    gaps: list[tuple[float, float, float | None]],
+    gaps: list[tuple[float, float, float | None, float | None]],
     steps: list[int],
     stalls: list[tuple[float, float]],
 ) -> None:
     run = RunDir(tmp_path_factory.mktemp("runs") / "run")
     clock, starts = 0.0, []
-    for number, (away, length, ready_s) in enumerate(gaps):
+    for number, (away, length, ready_s, trained_s) in enumerate(gaps):
         begin = clock + away
         clock = begin + length
-        starts.append(start(begin, clock, steps[number], steps[number] + steps[number + 1], ready_s))
+        line = start(begin, clock, steps[number], steps[number] + steps[number + 1], ready_s)
+        starts.append(line | ({} if trained_s is None else {"trained_after_start_s": trained_s}))
     told(run, *starts, saves=tuple(stalls))
     found = goodput(run, 1e9)
     assert found.total == pytest.approx(clock - starts[0]["time_start"], abs=1e-6)

@@ -26,7 +26,7 @@ from toolkit.launch.leftovers import end_leftovers
 from toolkit.launch.machines.coordination import Coordinator, Nodes, Participant
 from toolkit.launch.machines.layout import Machines
 from toolkit.reliability.notifications.notify import notify
-from toolkit.reliability.oom import oom_kills
+from toolkit.reliability.oom import oom_kills, ran_out_since
 from toolkit.reliability.restart_policy import Decision, after_failure, reset_counters
 from toolkit.reliability.stop import LAUNCHER_VARIABLE, stop_signals
 from toolkit.run.attempts.crash_record import CrashHint, conclude_attempt, record_crash
@@ -285,11 +285,6 @@ class _Launcher:
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
-    def _is_oom(self) -> bool:
-        """Whether the kernel of this machine has run out of memory since the ranks were started."""
-        now = oom_kills()
-        return now is not None and self._oom_kills is not None and now > self._oom_kills
-
     def _wait(self, nonce: str) -> list[int]:
         """Wait for all ranks; after a failure give the others some seconds, then kill them."""
         deadline = None
@@ -303,7 +298,7 @@ class _Launcher:
             if self._nodes.has_failed(self._run, nonce) | has_failed and deadline is None:
                 deadline = time.monotonic() + _grace_s(self._run, nonce, codes)
                 first_rank = self._machines.layout.first_ranks[self._machines.node]
-                _note_silent(self._run, nonce, codes, first_rank, is_oom=self._is_oom())
+                _note_silent(self._run, nonce, codes, first_rank, is_oom=ran_out_since(self._oom_kills))
                 self._nodes.fail()
             if None not in codes:
                 ranks = self._machines.layout.ranks(self._machines.node)

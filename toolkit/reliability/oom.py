@@ -16,3 +16,8 @@ def oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int | None:
     except OSError:
         return None
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+
+
+def ran_out_since(before: int | None) -> bool:
+    """Whether memory has run out on this host since `oom_kills` returned this number."""
+    return before is not None and (oom_kills() or 0) > before

@@ -76,15 +76,20 @@ _ADVICE = {
 _BY_SIGNAL = "With PYTHONFAULTHANDLER=1 in resources.environment, Python shows where the signal came."
 
 
-def failure_of(world: World, code: int, output: str, step: int | None) -> dict[str, Any]:
+def failure_of(
+    world: World, code: int, output: str, step: int | None, *, is_oom: bool = False
+) -> dict[str, Any]:
     """Return the failure record of a command with a failing status, or of a function that did not return.
 
     output   the end of its output
     step     the last step that it has logged; None if it logs none
+    is_oom   whether memory ran out on this host during the attempt
     """
     output = _PREFIX.sub("", without_escapes(output).replace("\r", "\n"))
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
+    if kind == KILLED and is_oom:
+        kind = OOM_KILLED
     message = _ending(code) + (f": {shown}" if shown else "")
     record = failure_record(
         world.nonce,

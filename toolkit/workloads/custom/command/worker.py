@@ -17,6 +17,7 @@ from toolkit.errors import RunBusy, RunFailed, UserError
 from toolkit.files import read_json, write_json
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.notifications.notify import notify
+from toolkit.reliability.oom import oom_kills, ran_out_since
 from toolkit.reliability.restart_policy import check_progress
 from toolkit.reliability.stop import Stop
 from toolkit.reliability.watchdog import Pulse, Watchdog
@@ -104,6 +105,7 @@ class _Rank:
         self._has_written = False
         self._has_met = False
         self._number = 0
+        self._oom_kills = oom_kills()
         self._step: int | None = None
         self._is_before_end = False
         self._looked = self._walked = time.monotonic()
@@ -263,7 +265,8 @@ class _Rank:
             has_left = code == SAVED and not self._leaving.has_warned
             self._leaving.request("saved" if has_left else "requested")
             return Outcome.YIELDED
-        record = failure_of(self._world, code, program.last_output(), self._step)
+        is_oom = ran_out_since(self._oom_kills)
+        record = failure_of(self._world, code, program.last_output(), self._step, is_oom=is_oom)
         write_first(self._run, record)
         raise (_MisusedToolkit if record["class"] == INPUT else _CommandFailed)(record["message"])
 

@@ -125,3 +125,23 @@ def test_rank_killed_while_it_writes_the_report_counts_as_a_crash(
     assert stk("run", "resources.max_crashes=0", "--", sys.executable, "train.py").returncode == 4
     (attempt,) = read_attempts(the_run())
     assert attempt.why == "killed"
+
+
+#: Each process of the toolkit finds that the kernel has killed another one for memory.
+MEMORY_RAN_OUT = """
+import itertools
+from toolkit.reliability import oom
+
+counts = itertools.count()
+oom.oom_kills = lambda: next(counts)
+"""
+
+
+def test_command_that_the_kernel_kills_for_memory_is_restarted_once(
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script("import os\nos.kill(os.getpid(), 9)\n")
+    (tmp_path / "sitecustomize.py").write_text(MEMORY_RAN_OUT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert stk("run", "--", sys.executable, "train.py").returncode == 4
+    assert [each.why for each in read_attempts(the_run())] == ["oom_killed"] * 2

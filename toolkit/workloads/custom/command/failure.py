@@ -39,7 +39,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, also within the message of a library's own exception.
-_ERRNO = re.compile(r"\[Errno (-?\d+)\] ")
+_ERRNO = re.compile(r"(?:\[Errno |ConnectionResetError\()(-?\d+)[\],] ")
 #: Errors of a disk or network after which a new attempt is made. A full disk, a refused connection and a
 #: read-only file system do not pass by themselves.
 _PASSING = IO_ERRORS - NO_ROOM - {errno.ECONNREFUSED, errno.EROFS}
@@ -90,6 +90,9 @@ def failure_of(
     kind, shown = _class(code, output, lines)
     if kind == KILLED and is_oom:
         kind = OOM_KILLED
+    if kind == PEER_LOST and world.size == 1 and (found := _ERRNO.search(shown)) is not None:
+        # An error of Python. Those of torch about another process, as of torchrun, have no errno.
+        kind = _CLASSES_BY_ERRNO.get(int(found[1]), "exception")
     message = _ending(code) + (f": {shown}" if shown else "")
     record = failure_record(
         world.nonce,

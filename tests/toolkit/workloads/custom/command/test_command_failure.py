@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import traceback
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,8 +23,8 @@ _TORCHRUN = _TRACE + "torch.distributed.elastic.multiprocessing.errors.ChildFail
 _IGNORED = "Exception ignored {} _Iterator.__del__>\n" + _TRACE + "AssertionError: a child\n"
 
 
-def record(output: str, code: int = 1) -> dict[str, Any]:
-    return failure_of(World.single(), code, output, None)
+def record(output: str, code: int = 1, world: World | None = None) -> dict[str, Any]:
+    return failure_of(world or World.single(), code, output, None)
 
 
 def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
@@ -119,6 +120,20 @@ def test_error_of_a_disk_or_network_that_may_pass_starts_a_command_again(
 ) -> None:
     kind = record(f"{_TRACE}{error.format(number, os.strerror(number))}\n")["class"]
     assert FAILURE_CLASSES[kind].policy is (Policy.RETRY if may_pass else Policy.STOP)
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        ("ConnectionResetError: [Errno 104] Connection reset by peer", "io"),
+        ("ConnectionError: ('aborted', ConnectionResetError(104, 'Connection reset by peer'))", "io"),
+        ("BrokenPipeError: [Errno 32] Broken pipe", "exception"),
+    ],
+)
+def test_connection_that_breaks_means_a_lost_rank_only_among_several(error: str, kind: str) -> None:
+    """A single process has lost a server, or a program that it has started."""
+    assert record(f"{_TRACE}{error}\n")["class"] == kind
+    assert record(f"{_TRACE}{error}\n", world=replace(World.single(), size=2))["class"] == "peer_lost"
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EROFS])

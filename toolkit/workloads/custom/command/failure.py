@@ -65,8 +65,8 @@ _CLASSES = {
 _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
 _ELSEWHERE = " on another rank; "
-#: A frame of a stack in C++, of which torch prints many below an error.
-_FRAME = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+))")
+#: Lines of which many may stand below an error: frames of C++ by torch, summaries of wandb and Comet.
+_EPILOGUE = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+)|wandb:|COMET INFO:)")
 #: Before a traceback of an error in a destructor, as when Python ends.
 _IGNORED = "Exception ignored "
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
@@ -186,7 +186,7 @@ def _raised(text: str) -> _Raised | None:
     message = text[found.start() :].splitlines()
     kind = _class_of(package, name, "\n".join(message[:_MESSAGE_LINES]))
     line = f"{name}: {said}" if said else name
-    below = sum(_FRAME.match(each) is None for each in message)
+    below = sum(_EPILOGUE.match(each) is None for each in message)
     return _Raised(name=name, kind=kind, line=line, lines_below=below)
 
 

@@ -302,6 +302,12 @@ def test_frames_of_cpp_below_an_error_do_not_hide_it_from_torchrun() -> None:
     assert (found["class"], "uncorrectable ECC" in found["message"]) == ("device", True)
 
 
+@pytest.mark.parametrize("prefix", ["\x1b[34m\x1b[1mwandb\x1b[0m: ", "COMET INFO: "])
+def test_summary_of_a_tracker_below_an_error_does_not_hide_it(prefix: str) -> None:
+    found = record(f"{_TRACE}KeyError: 'labels'\n" + f"{prefix} loss 0.31\n" * 40)
+    assert found["message"] == "the command ended with status 1: KeyError: 'labels'"
+
+
 @pytest.mark.parametrize("said", ["in: <function", "while calling deallocator <function"])
 def test_error_that_python_ignores_at_its_end_is_not_the_cause(said: str) -> None:
     handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"

@@ -73,7 +73,7 @@ _IGNORED = "Exception ignored "
 _ADVICE = {
     OUT_OF_MEMORY: "Request more memory, or use less in the program, for example with smaller batches."
 }
-_BY_SIGNAL = "With PYTHONFAULTHANDLER=1 in resources.environment, Python shows where the signal came."
+_BY_SIGNAL = " With PYTHONFAULTHANDLER=1 in resources.environment, Python shows where the signal came."
 
 
 def failure_of(
@@ -105,10 +105,9 @@ def failure_of(
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
     advice = _ADVICE.get(kind, record["advice"])
-    if kind == "exception" and not _TRACEBACK.search(output):
-        advice = (
-            f"The log has no traceback: see its last lines. {_BY_SIGNAL if _signal(code) else ''}".rstrip()
-        )
+    # Python's tracebacks say "last", those of faulthandler "first".
+    if kind == "exception" and "(most recent call " not in output:
+        advice = "The log has no traceback: see its last lines." + (_BY_SIGNAL if _signal(code) else "")
     return {**record, "advice": advice}
 
 

@@ -79,6 +79,7 @@ def test_earlier_lines_of_the_log_do_not_decide_the_class() -> None:
         ("FileNotFoundError: [Errno 2] No such file or directory: 'a'\n", "exception", "'a'"),
         ("socket.gaierror: [Errno -2] Name or service not known\n", "exception", "Name or"),
         ("AssertionError\n", "exception", "AssertionError"),
+        ("RuntimeError: in state_dict for Net:\n\tsize of fc\n", "exception", "Net: size of fc"),
         ("my.models.BadShape: (3, 4)\nexpected (3, 5)\n", "exception", "BadShape: (3, 4)"),
         ("StopIteration\nwandb: synced\n", "exception", "StopIteration"),
     ],

@@ -226,7 +226,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (COMMUNICATION, _COMMUNICATION_WORDS),
     (IO, ("No space left on device", "Disk quota exceeded", *_TORCH_SAVE_WORDS)),
 )
-#: Of torch and others whose port another process uses.
+#: Of torch about its port. One of the user's own, which raises an OSError, stays taken.
 PORT_WORDS = ("EADDRINUSE", "Address already in use")
 #: Messages of torch under use_deterministic_algorithms, about its own operations and cuBLAS.
 _NOT_DETERMINISTIC_WORDS = ("does not have a deterministic implementation", "operation is not deterministic")
@@ -298,7 +298,6 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
     (IO, lambda error: disk_errno(error) in IO_ERRORS),
     ("checkpoint", _is(CheckpointError)),
     (OUT_OF_MEMORY, _out_of_memory),
-    (ADDRESS_IN_USE, lambda error: _errno(error) == errno.EADDRINUSE),
     (ADDRESS_IN_USE, _says(*PORT_WORDS)),
     (OOM_KILLED, _worker_was_killed),
     (DEVICE, _says(*_DEVICE_WORDS)),

@@ -71,7 +71,7 @@ def written_to(number: int) -> CheckpointError:
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "memory"),
         (RuntimeError("DataLoader worker (pid 42) is killed by signal: Killed. "), "oom_killed", "memory"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "out_of_memory", "memory"),
-        (OSError(errno.EADDRINUSE, "Address already in use"), "address_in_use", "port"),
+        (OSError(errno.EADDRINUSE, "Address already in use"), "exception", "traceback"),
         (RuntimeError("server socket failed to listen: EADDRINUSE"), "address_in_use", "port"),
         (PEER_LOST, "peer_lost", "Another rank"),
         (RuntimeError("[../pair.cc:534] writev [127.0.0.1]:40001: Broken pipe"), "peer_lost", "Another rank"),

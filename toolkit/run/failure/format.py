@@ -69,7 +69,7 @@ def _batch(batch: Mapping[str, Any]) -> str:
     # Samples without lengths have length 1.
     if batch.get("longest", 0) > 1:
         text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"
-    of = f" (one of {batch['micro_batches']:,} micro-batches of the step)" if "micro_batches" in batch else ""
+    of = f" (the step has {batch['micro_batches']:,} micro-batches)" if "micro_batches" in batch else ""
     return text + of
 
 

@@ -24,13 +24,18 @@ def exit_status(work: Callable[[], int], folder: Path) -> int:
     try:
         return work()
     except StkError as error:
-        if NONCE_VARIABLE not in os.environ or not RunDir(folder).failure.exists():
+        if not _is_shown(folder):
             print(f"error: {clean(concealed(str(error)))}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         # If a rank only lost its peers, the log is enough: the first failure matters.
-        if describe(error)[0] == PEER_LOST:
-            print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
-        else:
+        if describe(error)[0] != PEER_LOST:
             print(concealed(traceback.format_exc()), file=sys.stderr)
+        elif not _is_shown(folder):
+            print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
         return StkError.exit_code
+
+
+def _is_shown(folder: Path) -> bool:
+    """Whether a launcher shows the failure."""
+    return NONCE_VARIABLE in os.environ and RunDir(folder).failure.exists()

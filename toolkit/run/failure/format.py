@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,8 @@ _OF_A_GPU = {
     "free_mb": "free {}",
     "total_mb": "of {}",
 }
+#: In a traceback: the file and line of a frame that is neither of the toolkit nor in a library.
+_OWN_FRAME = re.compile(r'File "(?!.*/(?:toolkit|lib\d*/python[\d.]+)/)(?:.*/)?([^/"<]+)", line (\d+)')
 
 
 def format_failure(failure: Mapping[str, Any]) -> str:
@@ -59,6 +62,10 @@ def _where(failure: Mapping[str, Any]) -> str:
     # In a program without known steps, "before step 1" would mean nothing.
     if step or failure.get("phase") != Phase.PROGRAM:
         parts.append(f"after step {step}" if step else "before step 1")
+    # The traceback of a program is the end of its output, which may show another error.
+    frames = _OWN_FRAME.findall(str(failure.get("traceback")))
+    if frames and failure.get("phase") != Phase.PROGRAM:
+        parts.append("at {}:{}".format(*frames[-1]))
     return ", ".join(parts)
 
 

@@ -37,3 +37,22 @@ def test_an_incomplete_record_is_formatted() -> None:
 def test_samples_without_lengths_are_formatted_without_tokens() -> None:
     batch = {"samples": 8, "tokens": 8, "longest": 1}
     assert "tokens" not in format_failure({"message": "boom", "batch": batch})
+
+
+_TRACE = """\
+  File "/runs/a/code/toolkit/training/loop.py", line 46, in train
+  File "/runs/a/code/project/own.py", line 11, in step
+  File "/venv/lib/python3.11/site-packages/torch/nn/module.py", line 3, in forward
+  File "<frozen importlib._bootstrap>", line 5, in load
+ValueError: bad
+"""
+
+
+def test_line_of_the_users_own_code_is_named() -> None:
+    known = {"rank": 1, "host": "a", "phase": "forward", "step": 3, "traceback": _TRACE}
+    assert "in forward, after step 3, at own.py:11\n" in format_failure({**known, "advice": "Correct it."})
+
+
+def test_no_line_is_named_from_the_output_of_a_program() -> None:
+    """It may show errors that the program handled."""
+    assert "own.py" not in format_failure({"phase": "program", "traceback": _TRACE})

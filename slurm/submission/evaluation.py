@@ -6,17 +6,20 @@ import os
 import shlex
 import time
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 
 from slurm.client import programs
+from slurm.client.queue import TERMINAL, poll
 from slurm.status.submissions import Awaited, find_job, found_or_lost, last_resources
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.batch.job_options import Component
 from slurm.submission.batch.single_task import single_task, with_one_gpu
 from slurm.submission.submit import start_detached
-from slurm.submission.submit_job import make_submitit, sbatch
+from slurm.submission.submit_job import make_submitit, renamed, sbatch
 from toolkit.config import load_resolved
 from toolkit.errors import UserError
+from toolkit.registry import installed, load_code, task_kinds
 from toolkit.run.events import note_event, read_events
 from toolkit.run.run_dir import RunDir
 
@@ -63,25 +66,33 @@ class Evaluation:
         return {"job_id": self.job_id, "log": str(self.log)}
 
 
-def words_for(target: str) -> tuple[str, ...]:
+def words_for(target: str, kind: str) -> tuple[str, ...]:
     """Return the arguments of `stk evaluate` for a target: a file, a folder of benchmarks, or "".
 
-    Raises UserError if it does not exist.
+    Raises UserError if it does not exist, or if no run of this kind of task can be scored on it.
     """
+    spec, path = task_kinds()[kind], Path(target).expanduser().absolute()
+    if not spec.task:
+        raise UserError("--evaluate: its own program trains the run, and only this program can score it")
     if not target:
         return ()
-    path = Path(target).expanduser().absolute()
-    if path.is_dir():
-        return ("--benchmark", str(path))
-    if path.is_file():
+    if not (path.is_dir() or path.is_file()):
+        raise UserError(
+            f"--evaluate {target}: it does not exist; give a data file, or a folder of benchmarks"
+        )
+    if path.is_file() and "path" in signature(spec.data).parameters:
         return ("--data", str(path))
-    raise UserError(f"--evaluate {target}: it does not exist; give a data file, or a folder of benchmarks")
+    added = installed(kind).workload.evaluate
+    if path.is_dir() and added and "benchmark" in [mode.option for mode in load_code(added).modes]:
+        return ("--benchmark", str(path))
+    what = "folder" if path.is_dir() else "file"
+    raise UserError(f"--evaluate {target}: a run of the task {kind} cannot be scored on a {what}")
 
 
 def submit_evaluation(
     run: RunDir, words: tuple[str, ...], awaits: Awaited | None, cluster: str
 ) -> Evaluation:
-    """Submit the evaluation of a run, to begin when the run has finished.
+    """Submit the evaluation of a run, to begin when the run has finished, unless its job is live.
 
     Raises AnswerLost if its job may exist although it cannot be found, SchedulerError otherwise.
     """
@@ -95,7 +106,7 @@ def submit_evaluation(
     )
     if cluster == "slurm":
         make_submitit(run)
-        job_id = _submitted(plan)
+        job_id = _live_job(run, words, awaits) or _submitted(plan)
         found = Evaluation(job_id=job_id, log=run.logs / f"{job_id}.evaluate.log")
     else:
         log = run.logs / f"{plan.job_name}.log"
@@ -103,6 +114,18 @@ def submit_evaluation(
         found = Evaluation(job_id=f"local-{pid}", log=log)
     note_event(run, _EVENT, job_id=found.job_id, arguments=list(words))
     return found
+
+
+def _live_job(run: RunDir, words: tuple[str, ...], awaits: Awaited | None) -> str | None:
+    """Return the newest job with these arguments if it waits or runs; else None."""
+    asked = [event.facts for event in read_events(run, _EVENT) if event.facts["arguments"] == [*words]]
+    for job_id in [facts["job_id"] for facts in asked if facts["job_id"].isdigit()][-1:]:
+        now = poll([job_id])[job_id]
+        # If it waits for an earlier job of the run, it will never begin.
+        begins = awaits is None or renamed(now.depends, awaits.job_id or "", "") != now.depends
+        if now.state not in ("unknown", *TERMINAL) and begins:
+            return str(job_id)
+    return None
 
 
 def _submitted(plan: EvaluationPlan) -> str:

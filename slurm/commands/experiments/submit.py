@@ -45,8 +45,9 @@ def run(arguments: Namespace) -> int:
 def _run_chain(arguments: Namespace) -> int:
     """Submit runs that follow each other, and the evaluation of the last one."""
     parent = experiment_dir()
-    words = None if arguments.evaluate is None else words_for(arguments.evaluate)
     links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
+    kind = links[-1].experiment.task.kind
+    words = None if arguments.evaluate is None else words_for(arguments.evaluate, kind)
     cluster = choose(arguments.cluster, *(link.run for link in links))
     warn(check_links(links, cluster, fresh=arguments.fresh))
     if not arguments.fresh:

@@ -127,6 +127,7 @@ def test_same_command_submits_both_runs_again_after_a_failure(user: User, fake: 
         (["--then", "second.yaml", "--json", "seed=7"], "seed=7: "),
         (["--then", "tiny.yaml"], "a second time"),
         (["--evaluate", "nowhere.tsv"], "--evaluate nowhere.tsv: it does not exist"),
+        (["--evaluate", "."], "a run of the task toy_texts cannot be scored on a folder"),
     ],
 )
 def test_nothing_is_submitted_if_any_part_of_a_chain_has_an_error(
@@ -216,9 +217,27 @@ def test_evaluation_of_a_live_run_is_submitted(user: User, fake: FakeSlurm) -> N
     assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101"]
 
 
+def test_an_evaluation_that_waits_or_runs_is_not_submitted_again(user: User, fake: FakeSlurm) -> None:
+    for _ in range(2):
+        told = user.told("submit", user.config, "--evaluate")
+        assert "scores  job 102" in told
+    user.stk("submit", user.config, "--evaluate", "reviews.tsv")
+    assert [job["job_id"] for job in fake.jobs] == ["101", "102", "103"]
+    fake.change("102", state="COMPLETED")
+    assert "scores  job 104" in user.told("submit", user.config, "--evaluate")
+
+
+def test_an_evaluation_behind_a_failed_job_is_submitted_again(user: User, fake: FakeSlurm) -> None:
+    """Slurm may need a minute to cancel the first one, which never begins."""
+    user.stk("submit", user.config, "--evaluate")
+    fake.change("101", state="FAILED", requeue="0")
+    user.told("submit", user.config, "--evaluate")
+    assert [job["dependency"] for job in fake.jobs] == ["", "afterok:101", "", "afterok:103"]
+
+
 def test_an_evaluation_with_a_lost_id_is_found_by_its_name(user: User, fake: FakeSlurm) -> None:
     """Also if another evaluation of the run is pending."""
-    user.stk("submit", user.config, "--evaluate")
+    user.stk("submit", user.config, "--evaluate", "reviews.tsv")
     fake.submits("silent")
     answer = user.stk("submit", user.config, "--evaluate", "--json")
     assert (answer.code, json.loads(answer.out)["evaluation"]["job_id"]) == (0, "103")

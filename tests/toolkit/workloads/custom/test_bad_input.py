@@ -430,3 +430,14 @@ def test_program_that_is_missing_here_is_named_but_not_refused(
 ) -> None:
     assert main(["plan", "--", program, "train.py"]) == 0
     assert (f"there is no program {program}" in capfd.readouterr().err) == is_named
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["train.yaml", "--evaluate"], "only this program can score it"),
+        (["mine.yaml", "--evaluate", "mine.py"], "cannot be scored on a file"),
+    ],
+)
+def test_evaluation_that_can_never_work_is_refused(refused: Refused, words: list[str], told: str) -> None:
+    assert told in refused("submit", *words)

@@ -108,7 +108,9 @@ def drawn(found: Overview) -> Group:
         if row is not None and row.state != "finished" and reason(row)
     ]
     if found.record.removed:
-        notes.append(Text(f"{len(found.record.removed)} runs of earlier commands no longer belong to it"))
+        notes.append(
+            Text(f"runs of earlier commands that no longer belong to it: {len(found.record.removed)}")
+        )
     return Group(head, table, *notes)
 
 

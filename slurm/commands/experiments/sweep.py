@@ -20,6 +20,7 @@ from slurm.sweeps.array import check_equal_hosts
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted, describe, want
 from slurm.sweeps.submission import ELSEWHERE, SubmittedRuns
+from toolkit.errors import UserError
 from toolkit.run.run_dir import experiment_dir
 from toolkit.sweeps.command_line import split_values
 from toolkit.sweeps.sweep import Sweep
@@ -82,6 +83,8 @@ def asked(
     samples  more runs, proposed by the sampler
     others   fields of Sweep; None: as in the file
     """
+    if random and (samples or sampler):
+        raise UserError("--random does not go with --sampler or --samples: leave one of them out")
     changes = {
         **others,
         "zipped": tuple(map(tuple, zipped)),

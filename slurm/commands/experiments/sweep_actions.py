@@ -131,6 +131,9 @@ def _report(arguments: Namespace) -> int:
     folder, record = _named(arguments)
     found = overview(folder, record)
     results = read_results(folder, record, found.states, metric=arguments.metric, goal=arguments.goal)
+    if results.declared is not None and results.declared.goal != results.goal:
+        better = "less" if results.goal == "max" else "more"
+        warn([f"{better} {results.metric} is better, but the runs are ranked by the goal {results.goal}"])
     page = written(lambda: write_report(folder, results))
     if arguments.json:
         warn(filter(None, [results.lacking]))
@@ -256,7 +259,7 @@ def print_submitted(
         size = sum(job.job_id.partition("_")[0] == job_id for job in handed.jobs.values())
         print(f"job     {job_id}, an array; runs: {size}")
     if later:
-        print(f"later   {len(later)} runs are not started yet: {handed.why.splitlines()[0]}")
+        print(f"later   runs not started yet: {len(later)} ({handed.why.splitlines()[0]})")
         here, when = ("", ", when others have ended") if cluster == "slurm" else (" --cluster local", " here")
         print(f"        stk sweep resume {folder.name}{here} starts more{when}")
     if cluster != "slurm":

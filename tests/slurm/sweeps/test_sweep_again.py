@@ -150,6 +150,14 @@ def test_a_range_without_a_number_of_runs_says_what_is_missing(user: User) -> No
     assert "--random N" in said
 
 
+@pytest.mark.parametrize("proposed", [("--sampler", "tpe"), ("--samples", "5")])
+def test_draws_at_random_and_proposals_in_one_command_are_refused(
+    user: User, proposed: tuple[str, str]
+) -> None:
+    said = user.refused("sweep", user.config, "optimizer.lr=uniform(0,1)", "--random", "3", *proposed)
+    assert "--random does not go with" in said
+
+
 def test_a_sampler_adds_runs_each_time_given_those_that_have_finished(user: User, fake: FakeSlurm) -> None:
     given = ["optimizer.lr=loguniform(1e-5,1e-1)", "--sampler", "tpe", "--samples", "3", "--seeds", "1,2"]
     first = ask(user, user.config, *given)["runs"]

@@ -32,8 +32,9 @@ def test_report_names_the_best_run_and_writes_its_files(user: User, fake: FakeSl
         "report.html", "report.json", "report.md", "runs.csv", "parallel.png", "scatter.png",
     }  # fmt: skip
     assert ask(user, "report", "tiny", "--metric", "loss")["best"]["run_id"] == runs[3]["run_id"]
-    worst = ask(user, "report", "tiny", "--metric", "loss", "--goal", "max")["best"]["run_id"]
-    assert worst == runs[0]["run_id"]
+    upside_down = user.stk("sweep", "report", "tiny", "--metric", "loss", "--goal", "max", "--json")
+    assert json.loads(upside_down.out)["best"]["run_id"] == runs[0]["run_id"]
+    assert "less validation.loss is better" in upside_down.err
 
 
 def test_a_sweep_over_seeds_alone_shows_their_mean(user: User, fake: FakeSlurm) -> None:

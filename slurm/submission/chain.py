@@ -79,7 +79,7 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
             continue
         if fresh:
             # `submit` would only find it after the folders of earlier runs were set aside.
-            refuse_if_live(link.run, must_know=cluster == "slurm")
+            refuse_if_live(link.run, link.experiment, must_know=cluster == "slurm")
         warnings += check_before_queue(link.experiment, link.origins, cluster, coming)
         if cluster == "slurm":
             check(link.experiment, link.run, "1" if coming else None)

@@ -30,7 +30,7 @@ from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import cannot_write, create_run, fill_run, run_of
 from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
-from toolkit.run.kept_code.edited_code import take_new_code
+from toolkit.run.kept_code.edited_code import edits_since, take_new_code
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, archive_run
 
@@ -106,13 +106,13 @@ def submit(
             if target.intent.exists():
                 with exclusively(target):
                     resolve_lost(target)
-            refuse_if_live(target, must_know=True)
+            refuse_if_live(target, experiment, must_know=True)
     existed = target.code.exists() and not fresh
     with run_folder(experiment, parent, fresh) as run:
         resolve_if_possible(run, must_know=cluster == "slurm")
         if run.result.exists():
             return Submitted(run, None)
-        refuse_if_live(run, must_know=cluster == "slurm")
+        refuse_if_live(run, experiment, must_know=cluster == "slurm")
         if existed:
             take_new_code(run, experiment, asked=new_code)
             take_new_settings(run, experiment)
@@ -151,7 +151,7 @@ def resolve_if_possible(run: RunDir, *, must_know: bool = False) -> None:
         resolve_lost(run)
 
 
-def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
+def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = False) -> None:
     """Raise RunBusy if the run is pending, running, requeued or held.
 
     must_know   whether to raise SlurmUnavailable if Slurm may have a job of the run and does not answer
@@ -161,9 +161,11 @@ def refuse_if_live(run: RunDir, *, must_know: bool = False) -> None:
         now.check_known()
     if now.is_live:
         job = f", job {now.job_id}" if now.job_id else ""
+        edits = edits_since(run, experiment)
+        code = f", with its stored code, which differs in {edits}" if edits else ""
         raise RunBusy(
-            f"{run.run_id} is {now.state}{job}: it cannot be started twice. stk status {run.run_id} shows "
-            f"it; stk cancel {run.run_id} ends it, or Ctrl-C if `stk run` trains it in a terminal"
+            f"{run.run_id} is {now.state}{job}{code}: it cannot be started twice. stk status {run.run_id} "
+            f"shows it; stk cancel {run.run_id} ends it, or Ctrl-C if `stk run` trains it in a terminal"
         )
 
 
@@ -251,7 +253,7 @@ def begin_anew(experiment: Experiment, run: RunDir, locked: ExitStack) -> Path:
     """
     with exclusively(run):
         resolve_if_possible(run)
-        refuse_if_live(run)
+        refuse_if_live(run, experiment)
         try:
             old = _exchange(experiment, run)
         except OSError as error:

@@ -260,11 +260,11 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
     if target.path.exists():
         with exclusively(target):
             resolve_if_possible(target)
-        refuse_if_live(target)
+        refuse_if_live(target, experiment)
         warn(change_warnings(target, experiment, new_code=arguments.new_code))
         with exclusively(target):
             # Another command may have started it since.
-            refuse_if_live(target)
+            refuse_if_live(target, experiment)
             take_new_code(target, experiment, asked=arguments.new_code)
             take_new_settings(target, experiment)
     return None

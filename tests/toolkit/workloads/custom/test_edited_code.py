@@ -343,7 +343,7 @@ def test_refused_live_run_is_not_said_to_go_on_with_new_code(
     run = create_run(load(tmp_path / "work" / "train.yaml"), tmp_path / "runs")
     edit(tmp_path, "train.py")
 
-    def refuse(run: RunDir, **_: object) -> None:
+    def refuse(run: RunDir, *_: object, **__: object) -> None:
         raise RunBusy(f"{run.run_id} is running")
 
     monkeypatch.setattr("slurm.submission.submit.refuse_if_live", refuse)

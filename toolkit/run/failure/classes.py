@@ -142,7 +142,9 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         "set train.deterministic=false (that makes another run, with different bytes each time).",
     ),
     "import": FailureClass(
-        policy=Policy.STOP, advice="Install what is missing where the job runs, then resume the run."
+        policy=Policy.STOP,
+        advice="Install what is missing where the job runs, or add it if it is your own file. Then resume "
+        "the run.",
     ),
     FULL_DISK: FailureClass(
         policy=Policy.STOP, advice=f"Make room in the file system that the message names. {_RESUME}"

@@ -56,8 +56,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     - When the run is asked to stop, it saves after the step, or in a validation the state after the last
       step, and the process leaves with status 75. If a callback has put other weights into the model for the
       validation, such as averaged ones, it leaves after the next step.
-    - The other callbacks are called before it, so that it saves what they have updated, except EarlyStopping
-      and checkpoint callbacks at the end of an epoch.
+    - The other callbacks are called before it, so that it saves what they have updated.
     - `stk status`, `watch` and `report` show what the module logs; names that begin with `val_`, `val/`,
       `validation_` or `validation/` are of the validation set.
 
@@ -91,7 +90,6 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         # Whether to look if Lightning can load the next checkpoint.
         self._is_doubtful = False
         self._is_at_step = self._may_leave = self._is_validating = False
-        self._saved: int | None = None
 
     # -- resuming
 
@@ -114,9 +112,14 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         return str(folder / _STATE)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        loop: Any = trainer.fit_loop
+        # Lightning calls EarlyStopping, ModelCheckpoint and ReduceLROnPlateau after all hooks of callbacks.
+        loop.on_advance_end = functools.partial(self._end_epoch, trainer, loop.on_advance_end)
         # The state at the end of the epoch determines how the next epoch is shuffled.
         if self._random is not None:
             restore(self._random)
+            # Lightning does not save that EarlyStopping has ended the training.
+            trainer.should_stop = self._random.get("should_stop", False)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
@@ -128,6 +131,10 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._step = trainer.global_step
         self._total = total_steps(trainer)
         self._watched = _watched(trainer)
+        loop: Any = trainer.fit_loop
+        if self._random is not None and loop.epoch_loop.restarted_on_last:
+            # With max_steps, Lightning would end the last epoch once more.
+            loop._restarting = loop.epoch_loop.restarting = False
         if self._resumes_within_epoch:
             self._move(trainer, last=False)
 
@@ -181,20 +188,12 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._drawn = random_state()
         self._weights = [_first_numbers(each).clone() for each in self._watched]
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def _end_epoch(self, trainer: Trainer, end: Callable[[], None]) -> None:
+        end()
+        self._log_epoch(trainer)
         # At the end of the training, callbacks may put averaged weights into the model.
-        if (trainer.current_epoch + 1) % self._every_n_epochs == 0 or _is_last_epoch(trainer):
+        if trainer.current_epoch % self._every_n_epochs == 0 or _is_last_epoch(trainer):
             self._save(trainer, is_epoch_end=True)
-
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # The module's on_train_epoch_end, which may log, is called after that of this callback.
-        self._log_epoch(trainer)
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._log_epoch(trainer)
-        # What follows, such as a test, may be stopped.
-        if self._saved != trainer.global_step > 0:
-            self._save(trainer, is_epoch_end=trainer.is_last_batch)
 
     # -- evaluation
 
@@ -246,7 +245,6 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if not self._has_epoch:
             return
         self._has_epoch = False
-        # Of the rates, those of the next epoch are already there.
         excluded, logged = self._of_steps.union(learning_rates(trainer)), trainer.callback_metrics
         # Lightning keeps all values, also those of earlier epochs.
         new = {name: logged[name] for name in logged if not _is_same(logged[name], self._written.get(name))}
@@ -260,15 +258,15 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
         drawn = self._drawn if self._is_validating and self._drawn else random_state()
+        facts = {"is_epoch_end": is_epoch_end, "should_stop": bool(trainer.should_stop)}
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
-            write_json(_random_file(folder, trainer), {"is_epoch_end": is_epoch_end, **as_json(drawn)})
+            write_json(_random_file(folder, trainer), {**facts, **as_json(drawn)})
             trainer.save_checkpoint(folder / _STATE)
             # AsyncCheckpointIO writes in a thread. It starts a new one at its next save.
             trainer.strategy.checkpoint_io.teardown()
             if self._is_doubtful and trainer.is_global_zero:
                 _warn_of_objects(folder / _STATE)
             self._is_doubtful = False
-        self._saved = trainer.global_step
 
 
 def _is_same(value: Any, other: Any) -> bool:
@@ -310,8 +308,8 @@ def _first_numbers(parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _is_last_epoch(trainer: Trainer) -> bool:
-    """Whether the training ends with this epoch, as far as is known at its end."""
-    is_end = 0 < (trainer.max_epochs or -1) <= trainer.current_epoch + 1
+    """Whether the training ends with the epoch that has ended."""
+    is_end = 0 < (trainer.max_epochs or -1) <= trainer.current_epoch
     return bool(trainer.should_stop or is_end or 0 < trainer.max_steps <= trainer.global_step)
 
 

@@ -61,10 +61,11 @@ def fit(
     every_n_steps: int | None = None,
     every_n_epochs: int = 1,
     loads_all: bool = False,
+    checkpoints: bool = False,
     validation: Any = None,
     **options: Any,
-) -> None:
-    """Train in this process: two epochs of two batches, each with a validation of two batches."""
+) -> Any:
+    """Train in this process, two epochs of two batches, each with a validation of two; return the Trainer."""
     import lightning
     import torch
 
@@ -72,17 +73,17 @@ def fit(
 
     loader: Any = torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)  # type: ignore[arg-type, unused-ignore]
     trainer = lightning.Trainer(
-        max_epochs=2,
         accelerator="cpu",
         logger=False,
-        enable_checkpointing=False,
+        enable_checkpointing=checkpoints,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[RunCallback(every_n_steps=every_n_steps, every_n_epochs=every_n_epochs), *callbacks],
-        **{"devices": 1, "num_sanity_val_steps": 0, **options},
+        **{"devices": 1, "num_sanity_val_steps": 0, "max_epochs": 2, **options},
     )
     more: Any = {"weights_only": False} if loads_all else {}
     trainer.fit(model or small_model(), loader, loader if validation is None else validation, **more)
+    return trainer
 
 
 def saved(run: AskedRun, step: int) -> Any:
@@ -244,6 +245,46 @@ def test_last_save_has_the_trained_weights_if_others_replace_them_at_the_end_of_
     (last,) = own_run.dir.checkpoint_steps()
     assert last == end.get("max_steps", 4)
     assert saved(own_run, last)["state_dict"]["layer.weight"].any()
+
+
+class Interruption(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["max_epochs", "max_steps"])
+@pytest.mark.parametrize("moment", ["on_train_epoch_start", "on_train_end", "on_test_batch_end"])
+def test_interrupted_training_ends_with_the_best_file_epoch_and_rate_of_an_undisturbed_one(
+    moment: str, end: str, own_run: AskedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the epoch after the best one, or stopped after the last: EarlyStopping ends it after six."""
+    import torch
+    from lightning.pytorch.callbacks import EarlyStopping, LambdaCallback, ModelCheckpoint
+
+    def leave(trainer: Any, *_: Any) -> None:
+        if moment != "on_train_epoch_start" or trainer.current_epoch == 4:
+            raise Interruption
+
+    def train(*others: Any) -> tuple[str, int, float]:
+        monkeypatch.setattr("toolkit.workloads.custom.script.resuming._begun", [])
+        model: Any = small_model()
+        losses = (4.0, 3.0, 5.0, 2.0, 6.0, 7.0, 1.0)
+        model.validation_step = lambda batch, batch_idx: model.log("val_loss", losses[model.current_epoch])
+        model.test_step = lambda batch, batch_idx: None
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        schedule = {"scheduler": plateau, "monitor": "val_loss"}
+        model.configure_optimizers = lambda: {"optimizer": optimizer, "lr_scheduler": schedule}
+        best = ModelCheckpoint(dirpath=tmp_path, monitor="val_loss", enable_version_counter=False)
+        early = EarlyStopping("val_loss", patience=2)
+        lengths = {"max_epochs": 7} if end == "max_epochs" else {"max_epochs": -1, "max_steps": 14}
+        trainer = fit(best, early, *others, model=model, checkpoints=True, **lengths)
+        trainer.test(model, torch.utils.data.DataLoader(torch.ones(2, 2)), ckpt_path="best", verbose=False)
+        return Path(best.best_model_path).name, trainer.current_epoch, optimizer.param_groups[0]["lr"]
+
+    with pytest.raises(Interruption):
+        train(LambdaCallback(**{moment: leave}))
+    assert train() == ("epoch=3-step=8.ckpt", 6, pytest.approx(1e-3))
 
 
 @pytest.mark.slow

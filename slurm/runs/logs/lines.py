@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain, pairwise
 from pathlib import Path
 
 #: Bytes read at once, and the longest line: longer lines are split.
@@ -32,10 +33,26 @@ def tail_start(path: Path, lines: int | None) -> int:
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
     """Yield the lines of a file from an offset on, with their ends. Raises OSError."""
+    return _newest(_pieces(path, start))
+
+
+def _pieces(path: Path, start: int) -> Iterator[bytes]:
+    """Yield lines; a long line is split before a carriage return, if it has one."""
     with open(path, "rb") as stream:
         stream.seek(start)
         while line := stream.readline(_BLOCK):
+            # Carriage returns at the end may be part of the line's end.
+            if len(line) == _BLOCK and (cut := line.rfind(b"\r", 1, len(line.rstrip(b"\r\n")))) > 0:
+                line = line[:cut]
+                stream.seek(cut - _BLOCK, os.SEEK_CUR)
             yield line
+
+
+def _newest(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Leave out the pieces of a line that its next piece overwrites, such as a progress bar's."""
+    for piece, after in pairwise(chain(pieces, [b""])):
+        if piece.endswith(b"\n") or not after.rstrip(b"\r\n").startswith(b"\r"):
+            yield piece
 
 
 class Tail:
@@ -47,6 +64,9 @@ class Tail:
 
     def look(self, *, last: bool = False) -> Iterator[bytes]:
         """Yield new lines; a line without an end is kept for the next look, unless this is the last one."""
+        return _newest(self._new(last))
+
+    def _new(self, last: bool) -> Iterator[bytes]:
         try:
             size = self._path.stat().st_size
             if size < self._position:
@@ -54,8 +74,8 @@ class Tail:
                 self._position = 0
             if size == self._position:
                 return
-            for line in read_lines(self._path, self._position):
-                if not (line.endswith(b"\n") or last or len(line) == _BLOCK):
+            for line in _pieces(self._path, self._position):
+                if not (line.endswith(b"\n") or last or self._position + len(line) < size):
                     return
                 self._position += len(line)
                 yield line

@@ -8,6 +8,7 @@ import pytest
 
 from slurm.runs.logs import lines
 from slurm.runs.logs.lines import Tail, read_lines, tail_start
+from toolkit.system.output.sanitize import log_line
 
 
 @pytest.fixture(params=[3, 1 << 16])
@@ -44,7 +45,42 @@ def test_very_long_line_is_read_in_pieces(tmp_path: Path) -> None:
     assert b"".join(pieces) == path.read_bytes()
 
 
+@pytest.fixture(params=range(12, 24))
+def bar(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A progress bar of several blocks, with the block's border at each place of it."""
+    monkeypatch.setattr(lines, "_BLOCK", request.param)
+    path = tmp_path / "log"
+    path.write_text("".join(["start\n", *(f"\r{done:3}%|█" for done in range(101)), "\nlast\n"]))
+    return path
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_long_progress_bar_is_one_line_with_its_last_state(bar: Path, end: bytes) -> None:
+    bar.write_bytes(bar.read_bytes().replace(b"\n", end))
+    assert [*map(log_line, read_lines(bar))] == ["start", "100%|█", "last"]
+    assert [*map(log_line, read_lines(bar, tail_start(bar, 2)))] == ["100%|█", "last"]
+
+
+def test_long_lines_without_a_bar_lose_nothing(bar: Path) -> None:
+    bar.write_bytes(b"".join(b"x" * length + b"\r\n" for length in range(1, 50)))
+    assert b"".join(read_lines(bar)) == bar.read_bytes()
+
+
 # -- a log that grows
+
+
+def test_each_look_at_a_long_progress_bar_shows_whole_states(bar: Path) -> None:
+    whole = bar.read_bytes()
+    bar.write_bytes(b"")
+    tail, seen = Tail(bar), []
+    for start in range(0, len(whole), 50):
+        with bar.open("ab") as stream:
+            stream.write(whole[start : start + 50])
+        seen += map(log_line, tail.look())
+    assert (seen[0], seen[-1]) == ("start", "last")
+    states = [int(state.removesuffix("%|█")) for state in seen[1:-1]]
+    assert states == sorted({*states})
+    assert states[-1] == 100
 
 
 def test_each_look_returns_only_new_lines(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from toolkit.precheck.exactness import exactness_warnings
 from toolkit.precheck.schedule import schedule_warnings
 from toolkit.precheck.violation_messages import raise_violations, violation_lines
 from toolkit.precheck.warm_start import WARM_START, check_shapes
-from toolkit.registry import task_kinds
+from toolkit.registry import kept_files, task_kinds
+from toolkit.run.create_run import run_of
 from toolkit.workload import Violation
 
 
@@ -35,6 +36,8 @@ def check_before_queue(
     reads_data: bool = True,
 ) -> list[str]:
     """Return a line for each warning. Raise DataError with errors and warnings if the run would fail.
+
+    Raises UserError if the code of a new run cannot be copied.
 
     origins     where the experiment's keys were written
     cluster     slurm or local; with local, requested GPUs are not checked
@@ -61,6 +64,8 @@ def check_before_queue(
         warnings += late_warning(experiment)
         warnings += unexpanded_variables(experiment)
     raise_violations(found, origins, warnings)
+    if reads_data and not run_of(experiment).code.exists():
+        list(kept_files(experiment))
     lines = violation_lines(warnings, origins)
     if cluster == "slurm":
         lines += unused_variables(experiment.resources, os.environ)

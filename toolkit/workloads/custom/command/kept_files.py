@@ -279,11 +279,11 @@ def _is_open(folder: Path | os.DirEntry[str]) -> bool:
 def _check_limits(folder: Path, files: Sequence[Path]) -> None:
     size = sum((folder / file).stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
-        number = f"more than {MOST_FILES:,}" if len(files) > MOST_FILES else f"{len(files):,}"
+        found = f"more than {MOST_FILES:,} files" if len(files) > MOST_FILES else f"{size / 2**20:.0f} MB"
         raise UserError(
-            f"code: {number} files of {size / 2**20:.0f} MB in {folder} would be copied for this "
-            f"run, and at most {MOST_FILES:,} files of {MOST_BYTES >> 20} MB can be. Name those that are "
-            "code, such as code=[train.py,models]; or start in a folder that holds little else"
+            f"code: {found} in {folder} would be copied for this run, and at most {MOST_FILES:,} files with "
+            f"{MOST_BYTES >> 20} MB in total can be. Name those that are code, such as "
+            "code=[train.py,models]; or start in a folder that holds little else"
         )
 
 

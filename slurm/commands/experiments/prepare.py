@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +18,7 @@ from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
-from toolkit.training.output.progress_display import BarDisplay, Display, is_on_terminal
+from toolkit.training.output.progress_display import BarDisplay, LogDisplay, is_on_terminal
 from toolkit.workload import NoData
 
 
@@ -33,7 +35,8 @@ def run(arguments: Namespace) -> int:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
     interrupt_on_request()
     console = Console(stderr=True)
-    display = BarDisplay(console) if is_on_terminal(console) else Display()
+    lines = LogDisplay(partial(print, file=sys.stderr, flush=True))
+    display = BarDisplay(console) if is_on_terminal(console) else lines
     try:
         prepared = prepare_data(experiment, display.preparing)
     finally:

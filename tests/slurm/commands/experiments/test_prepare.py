@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.slurm.support.user import User
 from toolkit.exit_codes import ExitCode
 
@@ -37,6 +39,15 @@ def test_json_document_counts_the_left_out_rows(user: User) -> None:
     assert (found["built"], found["splits"]) == (True, {"train": 40, "validation": 5, "test": 5})
     assert found["skipped"] == 1
     assert not json.loads(user.call("prepare", user.config, "data.labels=[good]", "--json").out)["built"]
+
+
+def test_progress_of_a_long_preparation_is_lines_in_a_log(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.training.output.progress_display._LINE_EVERY_S", 0)
+    answer = user.stk("prepare", user.config, "--json")
+    assert json.loads(answer.out)["built"]
+    assert "hash: " in answer.err
 
 
 def test_bad_data_are_refused_and_leave_nothing(user: User) -> None:

@@ -117,7 +117,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     own = {} if summary.own is None else json_value(summary.own.to_json())
     return _without(document, "own") | {
         **own,
-        "starts": [_attempt(attempt) for attempt in summary.attempt_usage],
+        "starts": [attempt_json(attempt) for attempt in summary.attempt_usage],
         # Without their histories, which the usage files keep.
         "usage": [_without(rank, "history") for rank in document["usage"]],
     }
@@ -127,7 +127,8 @@ def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != key}
 
 
-def _attempt(attempt: AttemptUsage) -> dict[str, Any]:
+def attempt_json(attempt: AttemptUsage) -> dict[str, Any]:
+    """Return the use of one attempt."""
     spent = attempt.time.spent
     return {
         "attempt": attempt.time.attempt,

@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from toolkit.errors import RunNotFound
@@ -55,10 +56,11 @@ def _report(run: RunDir, arguments: Namespace) -> int:
 
     summary = summarize(run)
     advice = advise(run, summary)
+    write = partial(write_report, run, summary=summary, advice=advice)
     if arguments.output:
-        page: Path | None = write_report(run, advice=advice, target=Path(arguments.output))
+        page: Path | None = write(target=Path(arguments.output))
     else:
-        page = written(lambda: write_report(run, advice=advice), " (--output writes them elsewhere)")
+        page = written(write, " (--output writes them elsewhere)")
     if arguments.json:
         print(json_text([report_json(summary, advice)]))
     else:

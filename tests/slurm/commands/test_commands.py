@@ -172,6 +172,15 @@ def test_a_report_in_json_is_one_document(finished: User) -> None:
         assert [summary["run_id"] for summary in summaries] == [run.run_id] * len(named)
 
 
+def test_a_report_reads_the_metrics_once(finished: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(
+        "toolkit.report.run.summary.read_json_lines", lambda path: read.append(path) or read_json_lines(path)
+    )
+    finished.told("report", "tiny")
+    assert read == [finished.run(*LONG).metrics]
+
+
 def test_the_report_of_one_run_is_also_written_elsewhere(finished: User) -> None:
     run = finished.run(*LONG)
     run.report_html.unlink()

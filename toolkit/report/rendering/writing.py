@@ -35,6 +35,7 @@ def write_report(
     run: RunDir,
     result: Mapping[str, Any] | None = None,
     *,
+    summary: RunSummary | None = None,
     advice: Sequence[Advice] | None = None,
     thorough: bool = True,
     target: Path | None = None,
@@ -42,6 +43,7 @@ def write_report(
     """Write report.html, its plots, report.json, report.md and tables as CSV; return the page's path.
 
     result    of a run that is about to finish, because result.json is written last
+    summary   of the run, if it was read before
     advice    None if it was not requested
     thorough  False leaves out the slowest plots: at the end of a run, its hosts wait
     target    as `write_at` takes it; by default report/ in the run's folder
@@ -50,7 +52,7 @@ def write_report(
     """
     if target is None:
         _refuse_link(run.report)
-    summary = summarize(run, result)
+    summary = summary or summarize(run, result)
     config = clean(run.config.read_text(encoding="utf-8")) if run.config.exists() else ""
     document = run_document(summary, advice, config=config, thorough=thorough)
     return write_at(document, report_json(summary, advice), target or run.report)

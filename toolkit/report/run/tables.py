@@ -8,7 +8,7 @@ from toolkit.monitoring.usage.values import Moment
 from toolkit.registry import brief_metrics
 from toolkit.report import formats
 from toolkit.report.blocks import Numbers, Table, table
-from toolkit.report.model import RunSummary, main_metric, score_names, to_json
+from toolkit.report.model import RunSummary, attempt_json, main_metric, score_names
 
 _EPOCHS = 20
 
@@ -118,7 +118,7 @@ def epochs_numbers(summary: RunSummary) -> Numbers:
 
 def attempts_numbers(summary: RunSummary) -> Numbers:
     """Return one line for each attempt, at least one: its seconds by purpose, its GPU-hours and CPU-hours."""
-    rows = to_json(summary)["starts"]
+    rows = [attempt_json(attempt) for attempt in summary.attempt_usage]
     return Numbers(name="starts", head=list(rows[0]), rows=[list(row.values()) for row in rows])
 
 

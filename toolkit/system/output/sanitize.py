@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from typing import Any
 
 _BIDIRECTIONAL = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
@@ -38,7 +39,8 @@ def clean(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8").translate(_UNSAFE)
     if isinstance(value, dict):
-        return {clean(str(key)): clean(item) for key, item in value.items()}
+        # Interned, because thousands of lines have the same keys.
+        return {sys.intern(clean(str(key))): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(clean, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

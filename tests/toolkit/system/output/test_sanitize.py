@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.system.output.sanitize import log_line
+from toolkit.system.output.sanitize import clean, log_line
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,9 @@ def test_shown_lines_hold_no_control_characters(raw: bytes) -> None:
     text = log_line(raw)
     assert not any(unicodedata.category(sign) == "Cc" for sign in text.replace("\n", "").replace("\t", ""))
     assert not text.endswith("\n")
+
+
+def test_cleaned_lines_share_their_keys() -> None:
+    """Else the keys of a long metrics.jsonl take more memory than its values."""
+    first, second = (clean(json.loads('{"samples_per_s": 1}')) for _ in range(2))
+    assert next(iter(first)) is next(iter(second))

@@ -72,7 +72,8 @@ def test_long_lines_without_a_bar_lose_nothing(bar: Path) -> None:
 def test_each_look_at_a_long_progress_bar_shows_whole_states(bar: Path) -> None:
     whole = bar.read_bytes()
     bar.write_bytes(b"")
-    tail, seen = Tail(bar), []
+    tail = Tail(bar)
+    seen: list[str] = []
     for start in range(0, len(whole), 50):
         with bar.open("ab") as stream:
             stream.write(whole[start : start + 50])

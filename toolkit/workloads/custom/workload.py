@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.workload import LOSS, TaskSpec, Violation, Workload
 from toolkit.workloads.custom.command import config
-from toolkit.workloads.custom.command.kept_files import imports_in_place, kept_files, shared_outputs
+from toolkit.workloads.custom.command.kept_files import kept_files, shared_outputs
 from toolkit.workloads.custom.functions.project.kept_files import files_not_kept
 from toolkit.workloads.custom.functions.project.kept_files import kept_files as kept_files_of_functions
 from toolkit.workloads.custom.functions.project.missing_imports import missing_imports
@@ -68,9 +68,7 @@ _COMMAND = TaskSpec(
     worker=f"{_PACKAGE}.command.worker:run_attempt",
     rules=config.RULES,
     file_check=config.missing_script,
-    file_warnings=lambda whole: chain(
-        config.missing_program(whole), shared_outputs(whole), imports_in_place(whole)
-    ),
+    file_warnings=lambda whole: chain(config.missing_program(whole), shared_outputs(whole)),
     prediction_fault=_no_model_fault,
     kept_files=kept_files,
 )

@@ -23,7 +23,6 @@ from toolkit.system.distributions import editable_folders
 from toolkit.system.output.few import few
 from toolkit.workload import Violation
 from toolkit.workloads.custom.command.words import SCRIPTS, inside
-from toolkit.workloads.custom.functions.project.kept_files import imported, syntax_tree
 
 #: In bytes. A larger file does not count as code, and is linked.
 LARGEST_FILE = 1 << 20
@@ -91,28 +90,6 @@ def shared_outputs(experiment: Any) -> Iterator[Violation]:
             "write to STK_CHECKPOINT_DIR or ${run.dir}, one per run; list data that is only read in `inputs`"
         )
         yield Violation(key=("task", "folder"), problem=problem, hint=hint)
-
-
-def imports_in_place(experiment: Any) -> Iterator[Violation]:
-    """Find linked modules that the code imports: those that git ignores, and packages that are links."""
-    folder = Path(experiment.task.folder)
-    try:
-        kept = {file for file, _ in kept_files(experiment)}
-    except UserError:
-        return
-    places = {each.parent for each in kept & {folder / path for path in _scripts(experiment.task.run)}}
-    linked = [
-        path
-        for place in (places | {folder} if kept else ())
-        for path in place.iterdir()
-        if not kept & {path, path / "__init__.py"}
-        and (path.suffix == ".py" or os.path.isfile(path / "__init__.py"))
-    ]
-    names = {name for file in kept for name in imported(syntax_tree(file))} if linked else ()
-    if found := sorted(str(path.relative_to(folder)) for path in linked if path.stem in names):
-        problem = f"not copied but linked from {folder}: {few(found, _NAMED)}, which the code imports"
-        hint = "the run uses their later edits, unless they are also in `code`"
-        yield Violation(key=("code",), problem=problem, hint=hint)
 
 
 def make_work_folder(run: RunDir, experiment: Any) -> None:

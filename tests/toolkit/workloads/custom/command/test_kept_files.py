@@ -19,7 +19,6 @@ from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.kept_files import (
     LARGEST_FILE,
     import_path,
-    imports_in_place,
     kept_files,
     make_work_folder,
     shared_outputs,
@@ -113,21 +112,6 @@ def test_script_that_is_a_link_is_copied_and_linked_data_are_not(
     add(folder.parent, "common/utils.py", "common/rows.csv", content=b"edited")
     assert (run.work / "utils.py").read_text() == "common/utils.py"
     assert (run.work / "rows.csv").read_text() == "edited"
-
-
-def test_imported_modules_that_are_not_copied_are_named_unless_they_are_in_the_code(folder: Path) -> None:
-    git(folder, "init", "-q")
-    add(folder, ".gitignore", content=b"own.py\nunused.py\ngen/\n")
-    add(folder, "own.py", "unused.py", "gen/__init__.py", "wandb/log")
-    add(folder.parent, "common/pk/__init__.py")
-    (folder / "pk").symlink_to("../common/pk")
-    add(folder, "src/train.py", content=b"import os, models, own, gen.mod, wandb\nfrom pk import net, unused")
-    git(folder, "add", "src", "models", "pk")
-    words = ("python", "src/train.py")
-    (warning,) = imports_in_place(experiment_of(folder, folder, words=words))
-    assert ": gen, own.py, pk, " in warning.problem
-    code = [folder, *(folder / name for name in ("own.py", "gen", "pk"))]
-    assert not list(imports_in_place(experiment_of(folder, *code, words=words)))
 
 
 def test_scripts_beside_the_script_in_a_new_folder_are_code(folder: Path, run: RunDir) -> None:

@@ -79,7 +79,7 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
         file = waiting.pop()
         yield file
         tree = syntax_tree(file)
-        names = imported(tree) - followed
+        names = _imported(tree) - followed
         followed |= names
         for found in (*filter(_is_kept, _named_beside(root, tree)), *_files_of(names, root)):
             # Of a package, hidden files are not kept either: they may hold secrets.
@@ -105,7 +105,7 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
 
 def own_package(module: str, path: Path, root: Path) -> Path | None:
     """The folder of the package around a task's file, if files that the run keeps import from it."""
-    names = {name for file in project_files(module, path, root) for name in imported(syntax_tree(file))}
+    names = {name for file in project_files(module, path, root) for name in _imported(syntax_tree(file))}
     return package_around(path, sorted(names))
 
 
@@ -157,7 +157,7 @@ def _named_beside(folder: Path, tree: ast.Module) -> Iterator[Path]:
             yield folder / path
 
 
-def imported(tree: ast.Module) -> set[str]:
+def _imported(tree: ast.Module) -> set[str]:
     """The top-level names that a file imports, anywhere in its code."""
     names: set[str] = set()
     for node in ast.walk(tree):

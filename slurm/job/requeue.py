@@ -31,7 +31,7 @@ from slurm.client.stop_reason import (
     restarts_before,
 )
 from slurm.job.stop_signals import JobStop
-from slurm.status.submissions import last_resources, record_unknown
+from slurm.status.submissions import last_resources, record_script
 from slurm.submission.batch.job_options import signal_lead_s
 from slurm.submission.submit_job import chain, excludable, names_of_slurm
 from toolkit.config import load_submitted
@@ -217,7 +217,7 @@ def start_again(
 
 def _note_requeue(run: RunDir, job: Job, why: str, *, by: str) -> None:
     note_event(run, "requeue", job_id=job.id, why=why, by=by, restart=job.restart)
-    record_unknown(run, job.environ, is_script=True)
+    record_script(run, job.environ)
 
 
 def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> None:

@@ -18,8 +18,6 @@ from slurm.client.topology import step_nonce, world_from_step
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from slurm.job.when_to_stop import JobWatch
-from slurm.status.liveness import is_training_here
-from slurm.status.submissions import record_unknown
 from toolkit.config import load_resolved
 from toolkit.config.secrets import concealed
 from toolkit.errors import SchedulerError, StkError
@@ -56,8 +54,6 @@ class TrainJob:
             # The other tasks of the step read the refusal, and do not wait for this one.
             write_refusal(run, step_nonce(os.environ), str(error))
             raise
-        if world.is_main and not run.result.exists() and not is_training_here(run):
-            record_unknown(run, os.environ, is_script=False)
         try:
             code = run_rank(run, world)
         except StkError as error:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from slurm.client import programs
 from slurm.client.queue import STATES, TERMINAL
-from slurm.client.stop_reason import is_array_task, job_target
+from slurm.client.stop_reason import job_target
 from toolkit.errors import RunBusy, SchedulerError, UserError
 from toolkit.files import (
     append_json_line,
@@ -128,11 +128,8 @@ def _line(**facts: Any) -> dict[str, Any]:
     return here | facts
 
 
-def record_unknown(run: RunDir, environ: Mapping[str, str], *, is_script: bool) -> None:
-    """Record this job of the run unless it is known, so that the run is found in it.
-
-    is_script   whether it is a user's own batch script; else somebody has submitted the run's script by hand
-    """
+def record_script(run: RunDir, environ: Mapping[str, str]) -> None:
+    """Record a requeued job of a user's own batch script, so that the run is found while it waits again."""
     # Slurm sets ENVIRONMENT in batch scripts alone, and their steps inherit it: not in the shell of salloc.
     if environ.get("ENVIRONMENT") != "BATCH":
         return
@@ -143,8 +140,7 @@ def record_unknown(run: RunDir, environ: Mapping[str, str], *, is_script: bool) 
             # A submission whose submitter died: `recover` records it.
             return
         if all(one.job_id != job_id for one in submissions(run)):
-            facts = {"is_script": True} if is_script else {"array": name if is_array_task(environ) else ""}
-            line = _line(cluster="slurm", job_id=job_id, name=name, **facts)
+            line = _line(cluster="slurm", job_id=job_id, name=name, is_script=True)
             append_json_line(run.submissions, line)
 
 

@@ -16,7 +16,6 @@ import toolkit.training
 from slurm.job.requeue import requeue_or_chain
 from slurm.job.stop_signals import JobStop
 from slurm.job.task import TrainJob, run_rank
-from slurm.status.submissions import last_submission, record
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.errors import RunFailed, SchedulerError, UserError
@@ -164,24 +163,6 @@ def test_train_job_outside_a_step_raises_scheduler_error(monkeypatch: pytest.Mon
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(SchedulerError, match="not a task of an srun step"):
         TrainJob("/scratch/me/tiny-1")()
-
-
-@pytest.mark.parametrize("rank, is_finished, newest", [(0, False, "12"), (1, False, "7"), (0, True, "7")])
-def test_job_of_a_script_that_somebody_has_submitted_again_is_the_newest_of_the_run(
-    in_job: FakeSlurm, run: RunDir, monkeypatch: pytest.MonkeyPatch, rank: int, is_finished: bool, newest: str
-) -> None:
-    record(run, cluster="slurm", job_id="7", name="tiny.0")
-    if is_finished:
-        run.result.write_text("{}")
-    monkeypatch.setenv("ENVIRONMENT", "BATCH")
-    monkeypatch.setattr("slurm.job.task.world_from_step", lambda environ: RANKS[rank])
-    monkeypatch.setattr("slurm.job.task.run_rank", lambda run, world: 0)
-    monkeypatch.setattr("slurm.job.task.exit_process", sys.exit)
-    with pytest.raises(SystemExit):
-        TrainJob(str(run.path))()
-    last = last_submission(run)
-    assert last is not None
-    assert last.job_id == newest
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])

@@ -15,7 +15,7 @@ from slurm.status.submissions import (
     intend,
     last_submission,
     record,
-    record_unknown,
+    record_script,
     recover,
     recover_lost,
     resolve_lost,
@@ -85,26 +85,15 @@ def test_job_of_a_users_script_is_recorded_once(
     run: RunDir, environ: dict[str, str], recorded: list[str]
 ) -> None:
     for _ in range(2):
-        record_unknown(run, environ, is_script=True)
+        record_script(run, environ)
     assert [(each.job_id, each.is_script) for each in submissions.submissions(run)] == [
         (job_id, True) for job_id in recorded
     ]
 
 
-def test_job_of_the_runs_own_script_can_be_handled_as_any_submission(run: RunDir) -> None:
-    environ = {"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_JOB_NAME": "tiny.0"}
-    record_unknown(run, environ, is_script=False)
-    task = {"SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"}
-    record_unknown(run, environ | task, is_script=False)
-    found = [(each.job_id, each.array, each.is_script) for each in submissions.submissions(run)]
-    assert found == [("12", "", False), ("12_3", "tiny.0", False)]
-
-
 def test_job_whose_submitter_died_is_not_recorded_as_a_users_script(run: RunDir) -> None:
     intend(run, "tiny.0")
-    environ = {"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_JOB_NAME": "tiny.0"}
-    for is_script in (True, False):
-        record_unknown(run, environ, is_script=is_script)
+    record_script(run, {"ENVIRONMENT": "BATCH", "SLURM_JOB_ID": "12", "SLURM_JOB_NAME": "tiny.0"})
     assert submissions.submissions(run) == []
 
 

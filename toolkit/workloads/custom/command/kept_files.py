@@ -187,7 +187,7 @@ def _within(folder: Path, path: Path) -> Path:
 
 
 def _code_in(folder: Path, path: Path) -> Iterator[Path]:
-    """Yield the code files of a path: those of `_tracked`, else all small ones."""
+    """Yield the code files of a path: those of `_tracked`, else all small ones; never links."""
     whole = folder / path
     if whole.is_file():
         yield path
@@ -199,9 +199,7 @@ def _code_in(folder: Path, path: Path) -> Iterator[Path]:
 
 
 def _is_small_file(path: Path) -> bool:
-    """Whether a file is small, and no link, except to a script: later edits of it would affect the run."""
-    is_own = _is_script(path) or not path.is_symlink()
-    return is_own and path.is_file() and path.stat().st_size <= LARGEST_FILE
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_FILE
 
 
 def _tracked(folder: Path) -> list[Path] | None:

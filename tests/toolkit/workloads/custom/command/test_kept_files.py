@@ -92,26 +92,11 @@ def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder
     add(folder, "ignored.py", ".key.py", "experiments/a-1/attempts.jsonl", "experiments/a-1/config.yaml")
     add(folder, "experiments/a-1/code/x.py")
     add(folder, "large.py", content=LARGE)
+    (folder / "link.py").symlink_to("train.py")
     keep(run, folder, folder)
     found = {"train.py", "models/net.py", "data/rows.csv", "new.py", "run.sh", "models/new.py"}
     found |= {"new/__init__.py", "new/parts/net.py"}
     assert files(run.user_code) == found
-
-
-@pytest.mark.parametrize("has_git", [True, False])
-def test_script_that_is_a_link_is_copied_and_linked_data_are_not(
-    folder: Path, run: RunDir, has_git: bool
-) -> None:
-    add(folder.parent, "common/utils.py", "common/rows.csv")
-    for name in ("utils.py", "rows.csv"):
-        (folder / name).symlink_to(Path("..", "common", name))
-    if has_git:
-        git(folder, "init", "-q")
-        git(folder, "add", "train.py", "utils.py", "rows.csv")
-    make_work_folder(run, keep(run, folder, folder))
-    add(folder.parent, "common/utils.py", "common/rows.csv", content=b"edited")
-    assert (run.work / "utils.py").read_text() == "common/utils.py"
-    assert (run.work / "rows.csv").read_text() == "edited"
 
 
 def test_scripts_beside_the_script_in_a_new_folder_are_code(folder: Path, run: RunDir) -> None:

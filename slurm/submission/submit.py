@@ -30,7 +30,7 @@ from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.create_run import cannot_write, create_run, fill_run, run_of
 from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
-from toolkit.run.kept_code.edited_code import edits_since, take_new_code
+from toolkit.run.kept_code.edited_code import edits_since, of_elsewhere, take_new_code
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, archive_run
 
@@ -161,11 +161,13 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
         now.check_known()
     if now.is_live:
         job = f", job {now.job_id}" if now.job_id else ""
-        edits = edits_since(run, experiment)
-        code = f", with its stored code, which differs in {edits}" if edits else ""
+        notes = of_elsewhere(run, experiment)
+        if not notes and (edits := edits_since(run, experiment)):
+            notes = [f"it keeps the code that it has; edited since: {edits}"]
+        refusal = "; ".join([f"{run.run_id} is {now.state}{job}: it cannot be started twice", *notes])
         raise RunBusy(
-            f"{run.run_id} is {now.state}{job}{code}: it cannot be started twice. stk status {run.run_id} "
-            f"shows it; stk cancel {run.run_id} ends it, or Ctrl-C if `stk run` trains it in a terminal"
+            f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it, or Ctrl-C if "
+            "`stk run` trains it in a terminal"
         )
 
 

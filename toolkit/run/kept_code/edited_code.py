@@ -90,12 +90,12 @@ def edit_warnings(
     """Return messages about edited code and settings before the run continues; none if nothing was edited."""
     if run.result.exists():
         if why := _why_lost(run):
-            return [*_of_elsewhere(run, experiment), why]
+            return [*of_elsewhere(run, experiment), why]
         if not (edits := edits_since(run, experiment)):
-            return _of_elsewhere(run, experiment)
+            return of_elsewhere(run, experiment)
         done = f"{run.run_id} has finished with other code, which differs in {edits}"
         anew = f"{done} (stk submit FILE --fresh, or fresh=True in Python, starts anew)"
-        return [*_of_elsewhere(run, experiment), anew]
+        return [*of_elsewhere(run, experiment), anew]
     return edit_warnings_of_many([(run, experiment)], new_code=new_code, takes_settings=takes_settings)
 
 
@@ -109,7 +109,7 @@ def edit_warnings_of_many(
     lost: dict[RunDir, str] = {}
     runs = list(runs)
     for run, experiment in runs:
-        of_one += (elsewhere := _of_elsewhere(run, experiment))
+        of_one += (elsewhere := of_elsewhere(run, experiment))
         of_one += _lost_links(run)
         is_new = _takes_new_code(run, elsewhere, asked=new_code)
         if not run.code.exists() and not begins_anew(run):
@@ -187,7 +187,7 @@ def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
     return asked or (begins_anew(run) and not elsewhere)
 
 
-def _of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
+def of_elsewhere(run: RunDir, experiment: Experiment) -> list[str]:
     """A message about a run that was begun in another folder of the user, if that folder still exists."""
     today = getattr(experiment.task, "folder", None)
     if today is None or not run.config.exists():
@@ -281,7 +281,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Raises UserError if the user's code is gone, LostCode if the run's own is, and UntrustedFolder.
     """
-    if not _takes_new_code(run, _of_elsewhere(run, experiment), asked=asked):
+    if not _takes_new_code(run, of_elsewhere(run, experiment), asked=asked):
         if run.code.exists():
             check_kept(run)
         return

@@ -128,10 +128,17 @@ def arguments_of(of: LibraryCallable) -> Mapping[str, Argument]:
     without = [None] * (len(own.args) - len(own.defaults))
     pairs = zip([*own.args, *own.kwonlyargs], [*without, *own.defaults, *own.kw_defaults], strict=True)
     return {
-        each.arg: Argument(ast.unparse(each.annotation) if each.annotation else "", default is None)
+        each.arg: Argument(_annotation(each, default), default is None)
         for each, default in pairs
         if each.arg not in of.ours
     }
+
+
+def _annotation(of: ast.arg, default: ast.expr | None) -> str:
+    """The annotation; for a fraction without one, float."""
+    if of.annotation:
+        return ast.unparse(of.annotation)
+    return "float" if isinstance(getattr(default, "value", None), float) else ""
 
 
 def _function(node: ast.stmt, name: str) -> ast.FunctionDef | None:

@@ -157,7 +157,7 @@ class Optimizer:
     """Parameters whose name contains one of these have no weight decay. An entry in lower case
     matches any case."""
     betas: tuple[float, float] = option((0.9, 0.999), known_as="adam_beta1 adam_beta2")
-    """adam, adamw, adamax, nadam, radam: decay rates of the running averages."""
+    """adam, adamw, adamax, nadam, radam: decay rates of the running averages, from 0 to below 1."""
     eps: float = option(1e-8, above=0, known_as="adam_epsilon")
     """Added to the denominator by the optimizers with betas, and by rmsprop."""
     momentum: float = option(0.0, minimum=0, maximum=1)

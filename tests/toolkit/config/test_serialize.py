@@ -59,6 +59,7 @@ SPECIAL = {
     # Only some kinds have these.
     "train.compile": st.sampled_from(["auto", "off"]),
     "optimizer.kind": st.sampled_from(["adam", "adamw"]),
+    "optimizer.betas": st.tuples(st.floats(0, 0.99), st.floats(0, 0.99)),
     "optimizer.momentum": st.just(0.0),
     "optimizer.arguments": st.sampled_from([{}, {"amsgrad": True}]),
     "lr_scheduler.kind": st.sampled_from(["constant", "cosine", "step"]),

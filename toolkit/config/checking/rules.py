@@ -122,6 +122,13 @@ def _optimizer(experiment: Experiment) -> Iterator[Violation]:
     yield from _arguments(
         "optimizer", optimizer.arguments, OPTIMIZERS[optimizer.kind], [*own, "lr", "weight_decay"]
     )
+    for index, beta in enumerate(optimizer.betas if "betas" in own else ()):
+        if not 0 <= beta < 1:
+            problem = f"found {beta:g}, expected a number from 0 to below 1"
+            yield Violation(key=("optimizer", "betas", str(index)), problem=problem)
+    if optimizer.kind == "sgd" and optimizer.arguments.get("nesterov") and not optimizer.momentum:
+        problem = "found 0, but nesterov needs a momentum"
+        yield Violation(key=("optimizer", "momentum"), problem=problem, hint="such as 0.9")
 
 
 @rule("lr_scheduler")
@@ -142,9 +149,13 @@ def _schedule(experiment: Experiment) -> Iterator[Violation]:
         yield Violation(key=("lr_scheduler", "arguments"), problem=problem, hint=hint)
 
 
-@rule("lr_scheduler", holds_for_stored=False)
+@rule("lr_scheduler", "optimizer.lr", holds_for_stored=False)
 def _floor(experiment: Experiment) -> Iterator[Violation]:
     scheduler = experiment.lr_scheduler
+    end, lr = scheduler.arguments.get("lr_end", 0), experiment.optimizer.lr
+    if scheduler.kind == "polynomial" and fits(end, "float") and end >= lr:
+        problem = f"found {end}, expected less than optimizer.lr, {lr}"
+        yield Violation(key=("lr_scheduler", "arguments", "lr_end"), problem=problem)
     given = [scheduler.arguments.get(name) is not None for name in ("min_lr", "min_lr_rate")]
     if scheduler.kind == "cosine_with_min_lr" and sum(given) != 1:
         problem = f"{scheduler.kind} needs exactly one of min_lr and min_lr_rate, found {sum(given)}"

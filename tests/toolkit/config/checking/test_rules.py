@@ -44,6 +44,10 @@ def test_an_evaluation_batch_is_limited_by_samples_or_by_tokens(good, broken):
         ("lr_scheduler", {"kind": "polynomial", "arguments": {"pow": 2.0}}, "arguments.pow", ""),
         ("lr_scheduler", {"kind": "warmup_stable_decay"}, "arguments", "num_decay_steps"),
         ("lr_scheduler", {"kind": "linear", "arguments": {"power": 2.0}}, "arguments", ""),
+        ("lr_scheduler", {"kind": "polynomial", "arguments": {"power": "x"}}, "arguments.power", "float"),
+        ("lr_scheduler", {"kind": "polynomial", "arguments": {"lr_end": 0.1}}, "arguments.lr_end", "0.001"),
+        ("optimizer", {"kind": "adam", "betas": [0.9, 1.0]}, "betas.1", "below 1"),
+        ("optimizer", {"kind": "sgd", "arguments": {"nesterov": True}}, "momentum", "nesterov"),
     ],
 )
 def test_a_key_that_others_exclude_or_need_is_named(broken, section, written, key, said):
@@ -53,7 +57,11 @@ def test_a_key_that_others_exclude_or_need_is_named(broken, section, written, ke
 
 
 def test_arguments_of_the_schedule_are_accepted(good):
-    assert good(lr_scheduler={"kind": "polynomial", "warmup": 10, "arguments": {"power": 2.0}})
+    assert good(lr_scheduler={"kind": "polynomial", "warmup": 10, "arguments": {"power": 2, "lr_end": 1e-4}})
+
+
+def test_nesterov_is_accepted_with_a_momentum(good):
+    assert good(optimizer={"kind": "sgd", "momentum": 0.9, "arguments": {"nesterov": True}})
 
 
 @pytest.mark.parametrize(

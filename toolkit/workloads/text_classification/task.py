@@ -213,7 +213,8 @@ def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.nd
     codes  the labels of the training samples [n]
 
     `balanced` gives class c the weight n / (C n_c), as in scikit-learn, so the mean over the training samples
-    is 1. A class without samples gets 0. Raises UserError for a label that is not in the data.
+    is 1. A class without samples gets 0. Raises UserError for a label that is not in the data, and if
+    all samples have weight 0.
     """
     if given is None:
         return None
@@ -227,4 +228,7 @@ def class_weights(given: Any, labels: Sequence[str], codes: np.ndarray) -> np.nd
             f"task.class_weights names the label {unknown!r}, which the training set does not have "
             f"({suggest(unknown, labels) or ', '.join(labels[:10])})"
         )
-    return np.array([given.get(label, 1.0) for label in labels], dtype=np.float32)
+    weights = np.array([given.get(label, 1.0) for label in labels], dtype=np.float32)
+    if len(codes) and not weights[codes].any():
+        raise UserError("task.class_weights is 0 for every text of the training set")
+    return weights

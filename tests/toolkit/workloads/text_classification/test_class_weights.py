@@ -89,3 +89,16 @@ def test_the_labels_of_a_large_unprepared_table_are_checked_by_the_run(
     check_inputs(experiment)
     with pytest.raises(UserError, match="names the label 'goood'"):
         TextClassificationTask(experiment)
+
+
+@pytest.mark.parametrize("labels", ["null", "[bad,good]"])
+def test_weights_that_are_0_for_all_labels_are_refused_before_the_job(tmp_path: Path, labels: str) -> None:
+    override = f"data.labels={labels}"
+    check_inputs(tiny_docnn(tmp_path, override, "task.class_weights={good: 0}"))
+    with pytest.raises(DataError, match=r"task\.class_weights: found only zeros"):
+        check_inputs(tiny_docnn(tmp_path, override, "task.class_weights={good: 0, bad: 0}"))
+
+
+def test_weights_that_are_0_for_all_samples_are_refused_by_the_run() -> None:
+    with pytest.raises(UserError, match="0 for every text of the training set"):
+        class_weights({"ham": 0, "spam": 0}, LABELS, np.array([0, 1]))

@@ -83,15 +83,18 @@ def _check_room(path: str, data: TextTable) -> None:
 
 
 def weight_violations(experiment: Any) -> Iterator[Violation]:
-    """Find labels in task.class_weights that the data do not have.
+    """Find labels in task.class_weights that the data do not have, and weights that are all 0.
 
     Large unprepared tables are not searched. If data.labels is given, a rule compares the labels with it.
     """
     data, given = experiment.data, experiment.task.class_weights
-    if not isinstance(given, dict) or data.labels is not None:
+    if not isinstance(given, dict):
         return
-    labels = _learnt_labels(data)
-    for label in given if labels else ():
+    labels = data.labels or _learnt_labels(data)
+    if labels and not any(given.get(label, 1) for label in labels):
+        problem = "found only zeros: the training loss would always be 0"
+        yield Violation(key=("task", "class_weights"), problem=problem)
+    for label in given if labels and data.labels is None else ():
         if label not in labels:
             problem = f"found the label {label!r}, which the training set does not have"
             near = nearest(label, labels)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_bert, tiny_docnn
 from toolkit.errors import DataError
 from toolkit.precheck.check_inputs import check_inputs
 
@@ -37,3 +37,9 @@ def test_weights_in_a_pickle_are_reported_with_the_missing_file(tmp_path: Path) 
 
 def test_name_on_a_hub_is_not_checked(tmp_path: Path) -> None:
     check_inputs(tiny_bert(tmp_path, "model.path=somebody/some-model"))
+
+
+def test_a_label_that_is_named_twice_is_refused_without_other_messages(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        check_inputs(tiny_docnn(tmp_path, "data.labels=[good, good, bad]"))
+    assert str(caught.value).splitlines()[1:] == ["  - data.labels: found good more than once"]

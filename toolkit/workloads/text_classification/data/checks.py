@@ -39,7 +39,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     nothing_known,
     refuse_unknown,
 )
-from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source
+from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source, check_labels
 from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
@@ -61,7 +61,7 @@ def table_violations(data: TextTable, *, is_trained: bool = False) -> Iterator[V
 
     is_trained   whether the run has kept the tokenizer
     """
-    found = [
+    found = [*violation_of("data.labels", check_labels, data)] or [
         each
         for split, path in files_by_split(data).items()
         for each in violation_of(key_of_split(split), _check_rows, path, data, is_trained)

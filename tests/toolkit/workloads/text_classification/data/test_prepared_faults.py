@@ -24,8 +24,8 @@ def refused(data: TextTable) -> str:
 @pytest.mark.parametrize(
     "changed, told",
     [
-        ({"labels": ("a", "a")}, "data.labels names a more than once"),
-        ({"labels": ()}, "data.labels is empty"),
+        ({"labels": ("a", "a")}, "data.labels: found a more than once"),
+        ({"labels": ()}, "data.labels: found an empty list"),
         ({"splits": {"train": 1.0, "test": 1e-9}}, "none is left for 'test'"),
         ({"min_count": 1000}, "lower data.min_count"),
         ({"label_column": "text"}, "is column 'text' (data.label_column) not the label?"),

@@ -16,7 +16,6 @@ from toolkit.nlp.tokenizers.tokenizer_files import content
 from toolkit.workload import Progress
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
-from toolkit.workloads.text_classification.data.sources.formats.charset import check_encoding
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
 from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
 from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet
@@ -93,8 +92,8 @@ class Rows:
 
 
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
-    """Check the section's encoding and labels, and hash its files. Raises DataError."""
-    _check_settings(data)
+    """Check the section's labels, and hash its files. Raises DataError."""
+    check_labels(data)
     if data.path is not None and is_database(path := Path(data.path).expanduser()):
         splits = training_splits(path).items()
         return tuple(_prepared(path, split, part=split) for split, size in splits if size)
@@ -103,7 +102,7 @@ def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:
 
 def one_source(data: TextTable, split: str, progress: Progress) -> Source:
     """Like `find_sources`, if the whole file `data.path` is one split. Raises DataError."""
-    _check_settings(data)
+    check_labels(data)
     assert data.path is not None
     if is_database(path := Path(data.path).expanduser()):
         return _prepared(path, split, part=None)
@@ -140,14 +139,14 @@ def _source(path: Path, split: str | None, data: TextTable, progress: Progress) 
     return Source.open(str(path), split, progress, memory_of(data), format=Format.of(path, data))
 
 
-def _check_settings(data: TextTable) -> None:
-    check_encoding(data.encoding)
+def check_labels(data: TextTable) -> None:
+    """Raise DataError if data.labels is empty or names a label twice."""
     if data.labels is not None:
         repeated = sorted({label for label in data.labels if data.labels.count(label) > 1})
         if repeated:
-            raise DataError(f"data.labels names {', '.join(repeated)} more than once")
+            raise DataError(f"data.labels: found {', '.join(repeated)} more than once")
         if not data.labels:
-            raise DataError("data.labels is empty; name the labels, or set null to take those of the data")
+            raise DataError("data.labels: found an empty list; name them, or set null for those of the data")
 
 
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:

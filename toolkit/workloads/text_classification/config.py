@@ -144,7 +144,11 @@ class DocNN(ModelSection):
     """Text file of initial word vectors: a token and its numbers per line."""
 
     def violations(self, experiment: Any, *, coming: Mapping[Path, Any] | None = None) -> Iterator[Violation]:
-        return missing_files(self, "model")
+        missing = [*missing_files(self, "model")]
+        yield from missing
+        if self.vectors is not None and not (missing or _has_vectors(self.vectors, self.embedding_dim)):
+            problem = f"none of the first lines of {self.vectors} is a token and {self.embedding_dim} numbers"
+            yield Violation(key=("model", "vectors"), problem=problem, hint="as in model.embedding_dim")
 
     def files(self) -> Iterator[tuple[str, Path]]:
         if self.vectors is not None:
@@ -215,6 +219,12 @@ def labels_of_head(settings: Mapping[str, Any]) -> int | None:
     # transformers does not write the names of two labels that have none.
     unnamed: int = settings.get("num_labels", 2)
     return len(names) if isinstance(names, dict) else unnamed
+
+
+def _has_vectors(path: str, size: int) -> bool:
+    """Whether a line in the first million characters has as many fields as a token and its vector."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return any(len(line.split()) == size + 1 for line in stream.read(10**6).split("\n"))
 
 
 def _labels(data: TextTable, meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.errors import DataError
+from toolkit.precheck.check_inputs import check_inputs
 from toolkit.workloads.text_classification.config import DocNN as Config
 from toolkit.workloads.text_classification.models.docnn import DocNN, load_vectors
 
@@ -58,3 +60,13 @@ def test_initial_vectors_are_from_the_file_and_padding_stays_zero(path: Path) ->
     assert model.embedding.weight[0].tolist() == [0, 0]
     assert model.embedding.weight[2].tolist() == [5, 6]
     assert model.embedding.weight[3].abs().max() < 1
+
+
+@pytest.mark.parametrize("text", ["text\tlabel\na fine film\tgood\n", "good 1 2 3\nbad 1 2 3\n", ""])
+def test_a_file_without_vectors_of_the_right_size_is_refused_before_the_job(path: Path, text: str) -> None:
+    overrides = [f"model.vectors={path}", "model.embedding_dim=2"]
+    path.write_text("2 2\nof course 1 2\ngood 1 2\n", encoding="utf-8")
+    check_inputs(tiny_docnn(path.parent, *overrides))
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"model\.vectors: none of the first lines"):
+        check_inputs(tiny_docnn(path.parent, *overrides))

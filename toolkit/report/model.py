@@ -43,7 +43,7 @@ class RunSummary:
 
     state    finished, failed, unfinished (its files do not show whether it is live), or pending
     resources  of the last submission; of the config if it was never submitted
-    seconds  sum over the attempts, without imports and the drawing of the report
+    seconds  sum over the attempts, without imports, final scores and drawing
     scores   last known metrics of each split; of training, means over an epoch
     train_epoch  that epoch, counted from 1; None if no lines of training have it
     curves   metrics of each split over the steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from toolkit.files import read_json_lines
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
@@ -139,9 +139,6 @@ def account(
     found: list[AttemptTime] = []
     for number, each in enumerate(known):
         later = known[number + 1 :]
-        if each.first_step is None and any(other.first_step is not None for other in known[:number]):
-            # A command that has logged no step yet; what it recorded is the start of its process.
-            each = replace(each, first_step_after_start_s=None)
         before = (known[number - 1], found[-1].end) if found else None
         # The process is created before its imports; at earliest at the previous end.
         created = each.began if each.process_start is None else each.process_start

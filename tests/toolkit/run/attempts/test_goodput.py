@@ -100,15 +100,8 @@ def test_time_after_the_training_is_finishing(run: RunDir) -> None:
 
 @pytest.mark.parametrize("ready_s", [None, 5.0])
 def test_attempt_that_finds_no_step_left_starts_and_finishes(run: RunDir, ready_s: float | None) -> None:
-    """A script may have logged a test at the last step."""
     told(run, start(100, 107, 60, 60, ready_s) | {"trained_after_start_s": 3.0})
     assert goodput(run, 999) == Goodput(starting=3, finishing=4)
-
-
-def test_command_that_has_logged_steps_is_starting_until_it_logs_one_again(run: RunDir) -> None:
-    again = {"time_start": 110, "time_end": 150, "first_step_after_start_s": 0.3, "resumed": True}
-    told(run, start(100, 110, 0, 60), again)
-    assert goodput(run, 999) == Goodput(training=8, starting=2 + 40)
 
 
 def test_clock_set_back_gives_no_negative_time(run: RunDir) -> None:

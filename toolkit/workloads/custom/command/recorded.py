@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.files import read_end, read_json, read_json_lines, read_object
+from toolkit.files import read_end, read_json, read_json_lines
 from toolkit.run.records.epoch_metrics import PLACE
-from toolkit.run.records.from_json import whole
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import number
 
@@ -58,25 +57,6 @@ def logged(run: RunDir, attempt: int) -> Logged | None:
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def training_end(run: RunDir, nonce: str, attempt: int, *, has_finished: bool) -> float | None:
-    """When the training of an attempt ended: its last line of training or validation.
-
-    Without a step left, it is when RunCallback began, or the first line. None if steps are left or that is
-    unknown.
-    """
-    progress, found = read_object(run.progress), logged(run, attempt)
-    step, total = whole(progress.get("step")), whole(progress.get("total_steps"))
-    if step is None or not (has_finished or (total is not None and step >= total)):
-        return None
-    if found is not None and found.step > found.first_step:
-        lines = read_json_lines(run.metrics)
-        times = (line.get("time") for line in lines if line.get("split") in ("train", "validation"))
-        return max((number(time) or 0.0 for time in times), default=None)
-    with suppress(OSError):
-        return run.training(f"{nonce}.{attempt}.0").stat().st_mtime
-    return None if found is None else found.first_step_time
 
 
 def is_saving(run: RunDir, attempt: int) -> bool:

@@ -37,14 +37,7 @@ from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.command.kept_files import import_path, make_work_folder
 from toolkit.workloads.custom.command.meeting import Place, environment, find, publish
 from toolkit.workloads.custom.command.program import Program, end_earlier_processes
-from toolkit.workloads.custom.command.recorded import (
-    final,
-    logged,
-    newest_save,
-    save_mark,
-    training_end,
-    work_mark,
-)
+from toolkit.workloads.custom.command.recorded import final, logged, newest_save, save_mark, work_mark
 from toolkit.workloads.custom.command.stopping import Caught, Leaving
 from toolkit.workloads.custom.command.words import CALL, params_json, words_of
 
@@ -208,11 +201,6 @@ class _Rank:
             # To see whether it lives, all processes of the host are listed.
             time.sleep(_GROUP_S)
         self._look(has_ended=True)
-        if self._attempt is not None:
-            has_finished = code == 0 and not self._leaving.is_asked
-            ended = training_end(self._run, self._world.nonce, self._number, has_finished=has_finished)
-            if ended is not None:
-                self._attempt.trained_at(ended)
         return code
 
     def _look(self, *, has_ended: bool = False) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.workload import LOSS, Metric, TaskSpec, Workload, shares
+from toolkit.workload import LOSS, Metric, TaskSpec, Violation, Workload, shares
 from toolkit.workloads.spelling.config.data import OWN_TEXTS, SpellingTexts
 from toolkit.workloads.spelling.config.models import (
     CorrectionNMT,
@@ -113,12 +113,21 @@ _CORRECTIONS = tuple(
         ),
     )
 )
+
+
+def _character_violations(experiment: Any) -> Iterator[Violation]:
+    from toolkit.workloads.spelling.data.samples.checks import character_violations
+
+    return character_violations(experiment)
+
+
 _REPAIR = _task(
     WhitespaceRepair,
     "repair.tokenization_repair:TokenizationRepairTask",
     {"tokenization_repair": _model(TokenizationRepair, "repair")},
     (LOSS, *_F1, *shares("precision", "recall", "sequence_accuracy", sequence_f1="sequence F1")),
     ("f1", "sequence_accuracy"),
+    file_check=_character_violations,
 )
 _REPAIR_PLUS = _task(
     WhitespaceRepairPlus,
@@ -130,6 +139,7 @@ _REPAIR_PLUS = _task(
     metric_keys=("data.dictionary", "data.output_tokenizer_path"),
     more_metrics=(*DETECTION_RATES, *WRITTEN_TOKENS, *_WRITTEN),
     varied_predictions=True,
+    file_check=_character_violations,
 )
 
 WORKLOAD = Workload(

@@ -26,3 +26,11 @@ def read_tokenizer(path: Path) -> Tokenizer:
     if missing := [token for token in SPECIAL if tokenizer.token_to_id(token) is None]:
         raise DataError(f"{path} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
     return tokenizer
+
+
+def characters_expected(path: str, kind: str) -> str:
+    """Say that a task of this kind needs another tokenizer."""
+    return (
+        f"{path} has tokens of many characters, expected one of single characters for {kind} "
+        "(`stk spelling tokenizer characters`)"
+    )

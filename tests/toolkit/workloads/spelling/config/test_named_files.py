@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.toolkit.data.sources.test_named_files import refusal
-from tests.toolkit.workloads.spelling.spelling_files import tiny_words
+from tests.toolkit.workloads.spelling.spelling_files import tiny_plus, tiny_repair, tiny_words
+from toolkit.config import Experiment
 from toolkit.precheck.check_inputs import check_inputs
 
 
@@ -55,3 +57,13 @@ def test_a_trained_model_needs_only_the_texts(tmp_path: Path) -> None:
     for name in ("tokenizer.json", "dictionary.txt"):
         (tmp_path / name).unlink()
     check_inputs(experiment, is_trained=True)
+
+
+@pytest.mark.parametrize("tiny", [tiny_repair, tiny_plus])
+def test_a_tokenizer_of_longer_tokens_is_no_tokenizer_for_the_repair_of_white_space(
+    tmp_path: Path, tiny: Callable[..., Experiment]
+) -> None:
+    check_inputs(tiny(tmp_path))
+    (fault,) = refusal(tiny(tmp_path, f"data.tokenizer_path={tmp_path}/tokenizer.json"))
+    assert fault.startswith("data.tokenizer_path: ")
+    assert "expected one of single characters" in fault

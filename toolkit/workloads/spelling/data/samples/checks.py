@@ -7,9 +7,11 @@ time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from toolkit.config.schema import Experiment
 from toolkit.data.sources.named_files import violation_of
 from toolkit.data.sources.source_files import TEST, SourceFile
 from toolkit.errors import DataError
@@ -27,7 +29,7 @@ from toolkit.workloads.spelling.data.samples.sources import (
 )
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
-from toolkit.workloads.spelling.tokenizers.tokenizer_file import read_tokenizer
+from toolkit.workloads.spelling.tokenizers.tokenizer_file import characters_expected, read_tokenizer
 
 #: Lines of each file that are checked, within its first bytes. That takes up to 20 ms for each file.
 _LINES, _BYTES = 2000, 1 << 20
@@ -64,6 +66,16 @@ def content_violations(data: SpellingTexts, *, is_trained: bool = False) -> Iter
 
             key = ".".join((*place, "misspellings"))
             yield from violation_of(key, Misspellings.load, Path(noise.misspellings))
+
+
+def character_violations(experiment: Experiment) -> Iterator[Violation]:
+    """Find a tokenizer of longer tokens, for a task that needs one of characters."""
+    path = experiment.data.tokenizer_path
+    # content_violations finds other faults of the file.
+    with suppress(DataError):
+        if _is_small(path) and read_tokenizer(Path(path)).token_to_id(" ") is None:
+            problem = characters_expected(path, experiment.task.kind)
+            yield Violation(key=("data", "tokenizer_path"), problem=problem)
 
 
 def _text_violations(data: SpellingTexts, name: str, split: str | None) -> Iterator[Violation]:

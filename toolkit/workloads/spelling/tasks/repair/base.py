@@ -24,6 +24,7 @@ from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.tasks.base import SpellingTask, on
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
+from toolkit.workloads.spelling.tokenizers.tokenizer_file import characters_expected
 
 #: Name of the output with the class of each character: keep, insert or delete.
 CLASSES = "classes"
@@ -36,10 +37,8 @@ class RepairingTask(SpellingTask):
         super().__init__(experiment, data)
         space = load_tokenizer(self._data.path / layout.TOKENIZER).space
         if space is None:
-            raise DataError(
-                f"data.tokenizer_path: {experiment.data.tokenizer_path} has tokens of many characters, "
-                f"expected one of single characters for {experiment.task.kind} (`stk spelling tokenizer`)"
-            )
+            problem = characters_expected(experiment.data.tokenizer_path, experiment.task.kind)
+            raise DataError(f"data.tokenizer_path: {problem}")
         self._space = space
 
     def _repair_sums(self, scores: torch.Tensor, labels: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

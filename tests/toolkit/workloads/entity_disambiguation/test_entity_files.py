@@ -50,3 +50,9 @@ def test_a_folder_without_a_database_is_reported(tmp_path: Path) -> None:
     experiment = tiny_entities(tmp_path, f"data.entity_db={tmp_path}")
     with pytest.raises(DataError, match=r"data\.entity_db: .* is not an entity database"):
         check_inputs(experiment)
+
+
+def test_a_system_of_types_that_the_database_does_not_have_is_reported(tmp_path: Path) -> None:
+    check_inputs(tiny_entities(tmp_path, "data.type_systems=[kinds]"))
+    with pytest.raises(DataError, match=r"data\.type_systems: found 'kindz', but .* are of kinds"):
+        check_inputs(tiny_entities(tmp_path, "data.type_systems=[kindz]"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,17 @@ def check_folder(folder: Path) -> None:
             f"{folder} is not an entity database: it has no folder {ENTITIES}; "
             "make one with `stk entities import`"
         )
+
+
+def check_type_systems(folder: Path, names: Sequence[str]) -> None:
+    """Raise DataError if a database lacks one of these systems of types."""
+    known = [each.name for each in _systems(current_folder(folder))]
+    for name in names:
+        if name not in known:
+            raise DataError(
+                f"data.type_systems: found {name!r}, but the types in {folder} are of "
+                f"{', '.join(known) or 'no system'}: name some of these, or null for all"
+            )
 
 
 @dataclass(frozen=True, slots=True)

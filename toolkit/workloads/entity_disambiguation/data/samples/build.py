@@ -24,6 +24,7 @@ from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.encoding.tokenizer import MARKERS, MarkedTokenizer
 from toolkit.workloads.entity_disambiguation.data.entities.database import EntityDatabase
 from toolkit.workloads.entity_disambiguation.data.entities.division import TRAIN
+from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_type_systems
 from toolkit.workloads.entity_disambiguation.data.entities.slices import GoldCounts, built_slices
 from toolkit.workloads.entity_disambiguation.data.samples import layout
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
@@ -67,7 +68,7 @@ def build(
     Raises DataError with file and line, and OSError or sqlite3.Error if writing fails.
     """
     if base is None:
-        _check_type_systems(data, database)
+        check_type_systems(Path(data.entity_db).expanduser(), data.type_systems or ())
     longest = max(data.max_tokens, data.max_entity_tokens)
     tokenizer = MarkedTokenizer(data.tokenizer_path, longest, base.known.pad_id if base else None)
     numbers = {qid: number for number, qid in enumerate(database.entity_ids, start=1)}
@@ -104,15 +105,6 @@ def build(
     tokenizer.save(folder)
     facts_of_set = _summary(data, rows, entities, tokenizer)
     write_manifest(folder, description | facts_of_set | {"width": width, "slice_sizes": sizes})
-
-
-def _check_type_systems(data: EntityMentions, database: EntityDatabase) -> None:
-    for system in data.type_systems or ():
-        if system not in (known := database.contents.types):
-            raise DataError(
-                f"data.type_systems has {system!r}, but the types in {data.entity_db} are of "
-                f"{', '.join(sorted(known)) or 'no system'}: name some of these, or null for all"
-            )
 
 
 def _check_splits(rows: MentionRows, data: EntityMentions) -> None:

@@ -14,7 +14,7 @@ from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
 from toolkit.workload import Violation
 from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import read_lines
-from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_folder
+from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_folder, check_type_systems
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import check_unique, parse_sentence
 
 #: Sentences of each file that are checked. That takes a tenth of a second at most.
@@ -30,7 +30,11 @@ def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> It
         yield from violation_of(key_of_split(split), _check_sentences, path)
     if is_trained:
         return
-    yield from violation_of("data.entity_db", check_folder, Path(data.entity_db).expanduser())
+    database = Path(data.entity_db).expanduser()
+    if missing := [*violation_of("data.entity_db", check_folder, database)]:
+        yield from missing
+    else:
+        yield from violation_of("data.type_systems", check_type_systems, database, data.type_systems or ())
     yield from violation_of("data.tokenizer_path", check_local_model, data.tokenizer_path, TOKENIZER)
 
 

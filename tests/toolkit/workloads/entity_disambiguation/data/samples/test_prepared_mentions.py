@@ -198,7 +198,7 @@ def test_a_validation_without_a_mention_that_has_a_loss_is_refused(other: Make, 
 
 def test_a_system_of_types_that_the_database_does_not_have_is_refused(data: EntityMentions) -> None:
     said = refused(dataclasses.replace(data, type_systems=("kinds", "kindz")))
-    assert said.startswith("data.type_systems has 'kindz', but the types in ")
+    assert said.startswith("data.type_systems: found 'kindz', but the types in ")
     assert "are of kinds: " in said
 
 

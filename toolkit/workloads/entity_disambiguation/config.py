@@ -100,6 +100,12 @@ class EntityMentions(PreparedSection):
 
         return sentence_violations(self, is_trained=is_trained)
 
+    def warnings(self) -> Iterator[Violation]:
+        for name in self.slices:
+            if name not in self.eval_slices:
+                problem = "is not scored, because data.eval_slices does not name it"
+                yield Violation(key=("data", "slices", name), problem=problem)
+
     def other_meaning(self, prepared: Path | None, run: Path) -> str:
         # Imported here, because it imports the sections of all workloads.
         from toolkit.config import load_resolved

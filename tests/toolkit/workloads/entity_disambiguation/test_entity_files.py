@@ -56,3 +56,16 @@ def test_a_system_of_types_that_the_database_does_not_have_is_reported(tmp_path:
     check_inputs(tiny_entities(tmp_path, "data.type_systems=[kinds]"))
     with pytest.raises(DataError, match=r"data\.type_systems: found 'kindz', but .* are of kinds"):
         check_inputs(tiny_entities(tmp_path, "data.type_systems=[kindz]"))
+
+
+@pytest.mark.parametrize("condition", ["candidats > 2", "drop table mentions", ""])
+def test_a_condition_that_cannot_be_evaluated_is_reported(tmp_path: Path, condition: str) -> None:
+    with pytest.raises(DataError, match=r"data\.slices\.crowded: .* cannot be evaluated"):
+        check_inputs(tiny_entities(tmp_path, f"data.slices={{crowded: '{condition}'}}"))
+
+
+def test_a_condition_of_a_slice_that_is_not_scored_is_only_a_warning(tmp_path: Path) -> None:
+    experiment = tiny_entities(tmp_path, "data.slices={crowded: candidates > 2, wide: candidats > 2}")
+    check_inputs(experiment)
+    (warning,) = experiment.data.warnings()
+    assert warning.key == ("data", "slices", "wide")

@@ -16,6 +16,7 @@ from toolkit.workloads.entity_disambiguation.config import EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import read_lines
 from toolkit.workloads.entity_disambiguation.data.entities.read_folder import check_folder, check_type_systems
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import check_unique, parse_sentence
+from toolkit.workloads.entity_disambiguation.data.samples.slice_conditions import check_condition
 
 #: Sentences of each file that are checked. That takes a tenth of a second at most.
 _SENTENCES = 2000
@@ -28,6 +29,9 @@ def sentence_violations(data: EntityMentions, *, is_trained: bool = False) -> It
     """
     for split, path in files_by_split(data).items():
         yield from violation_of(key_of_split(split), _check_sentences, path)
+    for name, condition in data.slices.items():
+        if name in data.eval_slices:
+            yield from violation_of(f"data.slices.{name}", check_condition, name, condition)
     if is_trained:
         return
     database = Path(data.entity_db).expanduser()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +11,7 @@ from toolkit.data.prepared.database import read_only
 from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.config import BUILT_SLICES, EntityMentions
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools
-from toolkit.workloads.entity_disambiguation.data.samples import layout
-
-#: Allowed actions of a condition, besides reading the table of mentions.
-_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION)
-_TABLE = "mentions"
+from toolkit.workloads.entity_disambiguation.data.samples.slice_conditions import located, matching
 
 
 def members(
@@ -53,32 +46,6 @@ def slice_names(data: EntityMentions) -> tuple[str, ...]:
 def where(database: Path, name: str, condition: str, count: int) -> Bools:
     """Whether each mention, [count], fulfils an SQL condition. Raises DataError with the condition."""
     found = np.zeros(count, dtype=bool)
-    try:
-        with read_only(database) as connection:
-            connection.set_authorizer(_authorize)
-            rows = connection.execute(f"SELECT sample_id FROM {_TABLE} WHERE ({condition}\n)")
-            found[np.fromiter((row[0] for row in rows), dtype=np.int64)] = True
-    except (sqlite3.Error, sqlite3.Warning, IndexError, TypeError, ValueError) as error:
-        raise DataError(
-            f"data.slices.{name}: the condition {condition!r} cannot be evaluated ({error}); expected an SQL "
-            f"expression over the columns of the table {_TABLE}: {', '.join(_column_names())}"
-        ) from error
+    with located(name, condition), read_only(database) as connection:
+        found[np.fromiter(matching(connection, condition), dtype=np.int64)] = True
     return found
-
-
-def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
-    reads = action == sqlite3.SQLITE_READ and first == _TABLE
-    # Functions that load code or access files are not allowed.
-    harmless = action in _ALLOWED and second not in (
-        "load_extension",
-        "readfile",
-        "writefile",
-        "fts3_tokenizer",
-    )
-    return sqlite3.SQLITE_OK if reads or harmless else sqlite3.SQLITE_DENY
-
-
-def _column_names() -> list[str]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(layout.SCHEMA)
-        return [row[1] for row in connection.execute(f"PRAGMA table_info({_TABLE})")]

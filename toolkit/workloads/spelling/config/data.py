@@ -79,6 +79,11 @@ class SpellingTexts(PreparedSection):
         found = content_violations(self, is_trained=is_trained)
         yield from (each for each in found if each.key not in faulty)
 
+    def warnings(self) -> Iterator[Violation]:
+        from toolkit.workloads.spelling.data.samples.checks import noise_warnings
+
+        return noise_warnings(self)
+
     def source_files(self, progress: Progress) -> Iterator[tuple[Path, str]]:
         sources = import_module(self.SOURCES).find_sources(self, progress)
         return ((part.path, part.sha256) for each in sources for part in each.parts)

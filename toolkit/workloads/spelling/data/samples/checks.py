@@ -17,12 +17,13 @@ from toolkit.data.sources.source_files import TEST, SourceFile
 from toolkit.errors import DataError
 from toolkit.workload import Violation
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.config.noise import RealisticNoise, noises_within
+from toolkit.workloads.spelling.config.noise import RealisticNoise, WhitespaceNoise, WordNoise, noises_within
 from toolkit.workloads.spelling.data.samples.layout import SPLITS
 from toolkit.workloads.spelling.data.samples.parse_line import holds_labels, parse_line
 from toolkit.workloads.spelling.data.samples.sources import (
     VAL_SPLIT,
     Source,
+    data_sets,
     different_counts,
     files_of,
     validation_size,
@@ -66,6 +67,15 @@ def content_violations(data: SpellingTexts, *, is_trained: bool = False) -> Iter
 
             key = ".".join((*place, "misspellings"))
             yield from violation_of(key, Misspellings.load, Path(noise.misspellings))
+
+
+def noise_warnings(data: SpellingTexts) -> Iterator[Violation]:
+    """Find noise without errors if all training texts are clean."""
+    has_errors = any(isinstance(each, WordNoise | WhitespaceNoise) for _, each in noises_within(data.noise))
+    sources = [_source(name, None) for name in data_sets(data)]
+    if not has_errors and not any(each.has_golds or each.has_records for each in sources):
+        problem = "puts no errors into the texts, and all data sets are clean: there is nothing to learn"
+        yield Violation(key=("data", "noise"), problem=problem, hint="such as data.noise.kind=artificial")
 
 
 def character_violations(experiment: Experiment) -> Iterator[Violation]:

@@ -14,7 +14,15 @@ import pytest
 from tests.toolkit.workloads.spelling.data.samples.conftest import Make
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.config.data import SpellingTexts
-from toolkit.workloads.spelling.config.noise import ChainedNoise, RealisticNoise
+from toolkit.workloads.spelling.config.noise import (
+    ChainedNoise,
+    NoNoise,
+    RealisticNoise,
+    ReplaceNoise,
+    SaveNoise,
+    SwitchNoise,
+    WhitespaceNoise,
+)
 from toolkit.workloads.spelling.data.samples import checks
 from toolkit.workloads.spelling.data.samples.prepared import prepare
 
@@ -162,3 +170,22 @@ def test_a_trained_model_needs_no_encoders_and_scores_a_file_of_one_line(
     data = make(datasets=None, val_splits=None, path=written("t.txt", ["a"]), **encoders)
     assert faults(data, is_trained=True) == []
     assert len(faults(data)) == 4
+
+
+@pytest.mark.parametrize(
+    "noise, texts, is_told",
+    [
+        (NoNoise(), "t.txt", True),
+        (ChainedNoise(steps=(SaveNoise(), ReplaceNoise())), "t.txt", True),
+        (SwitchNoise(choices=(NoNoise(), WhitespaceNoise())), "t.txt", False),
+        (NoNoise(), "t.jsonl", False),
+        (NoNoise(), "pair", False),
+    ],
+)
+def test_noise_without_errors_in_clean_texts_is_a_warning(
+    make: Make, written: Written, noise: Any, texts: str, is_told: bool
+) -> None:
+    pair(written, ["a b"], ["a c"])
+    path = Path(written("t.txt", LINES)).with_name(texts)
+    warnings = list(make(datasets=(str(path),), noise=noise).warnings())
+    assert [each.key for each in warnings] == ([("data", "noise")] if is_told else [])

@@ -108,9 +108,10 @@ def _renamed_at_the_end(path: Path, *, is_flushed: bool = True) -> Iterator[Path
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            # A full disk: the writer knows only the descriptor.
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
+            # The caller's name. Of a full disk, the writer knows only the descriptor.
             error.filename = str(path)
         raise
     if is_flushed:

@@ -235,6 +235,16 @@ def test_a_folder_in_the_place_of_a_file_is_refused_before_anything_is_written(t
     assert names(tmp_path) == ["results"]
 
 
+@pytest.mark.parametrize("folder, error", [("nodir", FileNotFoundError), ("a-file", NotADirectoryError)])
+def test_a_folder_that_does_not_exist_is_reported_with_the_name_of_the_file(
+    tmp_path: Path, folder: str, error: type[OSError]
+) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(error) as caught:
+        write_atomic(tmp_path / folder / "words.txt", "")
+    assert caught.value.filename == str(tmp_path / folder / "words.txt")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to a group of others")
 @pytest.mark.parametrize("around, expected", [(0o1777, 0o1777), (0o775, 0o755), (0o770, 0o700)])
 def test_folder_of_another_group_opens_to_it_what_is_open_to_all(

@@ -49,8 +49,8 @@ def _slice_name(key: tuple[str, ...], name: str) -> Iterator[Violation]:
 @rule("task.kind", "data.torso_above", "data.head_above")
 def _thresholds(experiment: Experiment) -> Iterator[Violation]:
     data = experiment.data
-    if data.torso_above >= data.head_above:
-        problem = f"found {data.torso_above}, expected less than data.head_above ({data.head_above})"
+    if data.torso_above > data.head_above:
+        problem = f"found {data.torso_above}, expected at most data.head_above ({data.head_above})"
         yield Violation(key=("data", "torso_above"), problem=problem)
 
 

@@ -48,7 +48,7 @@ def test_the_metric_may_be_the_accuracy_of_a_scored_slice(changed, faults):
             for name in ("a:b", "a b", "a/b", "")
         ),
         ({"data": {"eval_slices": ["final_loss"]}}, "data.eval_slices.0", "accuracy is the metric accuracy"),
-        ({"data": {"torso_above": 5, "head_above": 5}}, "data.torso_above", "less than data.head_above (5)"),
+        ({"data": {"torso_above": 6, "head_above": 5}}, "data.torso_above", "at most data.head_above (5)"),
         (
             {"data": dict.fromkeys(("title", "types", "relations", "description"), False)},
             "data",
@@ -66,6 +66,10 @@ def test_a_wrong_value_is_reported_with_its_key(changed, faults, sections, key, 
     (fault,) = faults(check, changed(**sections))
     assert fault.key == key
     assert said in f"{fault.problem} {fault.hint}"
+
+
+def test_the_torso_may_be_empty_as_in_the_command(changed):
+    assert check(changed(data={"torso_above": 5, "head_above": 5}))
 
 
 def test_slice_that_lines_may_define_is_accepted(changed):

@@ -11,7 +11,7 @@ from slurm.api.asked import file_and_overrides, warn
 from slurm.commands.experiments.plan import plan_text
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
-from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.checks.early_checks import check_before_queue, check_code
 from toolkit.config import load_with_origins, to_plain
 from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
@@ -53,4 +53,5 @@ def plan(what: Any, /, *args: Any, overrides: Mapping[str, Any] | None = None, *
     warn(
         [*check_before_queue(experiment, origins, "slurm"), *change_warnings(run, experiment, new_code=False)]
     )
+    check_code(experiment)
     return Plan(run.run_id, run.path, str(job), to_plain(experiment), plan_text(job, origins))

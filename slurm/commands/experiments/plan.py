@@ -15,7 +15,7 @@ from slurm.config.amount_rules import amounts
 from slurm.config.world_size import node_range
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
-from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.checks.early_checks import check_before_queue, check_code
 from toolkit.config import load_with_origins, to_plain
 from toolkit.config.composition.yaml_files import dump
 from toolkit.config.origins import Key, Origins
@@ -50,6 +50,7 @@ def run(arguments: Namespace) -> int:
     warn(change_warnings(target, experiment, new_code=False))
     # Last, so that the plan is shown even if the data are missing.
     warn(check_before_queue(experiment, origins, "slurm"))
+    check_code(experiment)
     return 0
 
 

@@ -37,8 +37,6 @@ def check_before_queue(
 ) -> list[str]:
     """Return a line for each warning. Raise DataError with errors and warnings if the run would fail.
 
-    Raises UserError if the code of a new run cannot be copied.
-
     origins     where the experiment's keys were written
     cluster     slurm or local; with local, requested GPUs are not checked
     coming      runs that will have finished when this one begins, by folder
@@ -64,12 +62,16 @@ def check_before_queue(
         warnings += late_warning(experiment)
         warnings += unexpanded_variables(experiment)
     raise_violations(found, origins, warnings)
-    if reads_data and not run_of(experiment).code.exists():
-        list(kept_files(experiment))
     lines = violation_lines(warnings, origins)
     if cluster == "slurm":
         lines += unused_variables(experiment.resources, os.environ)
     return lines
+
+
+def check_code(experiment: Experiment) -> None:
+    """Raise UserError if the code of a new run cannot be copied. A submission finds that out when it copies it."""
+    if not run_of(experiment).code.exists():
+        list(kept_files(experiment))
 
 
 def ranks_without_gpus(experiment: Experiment) -> Iterator[Violation]:

@@ -254,7 +254,7 @@ def _is_open(folder: Path | os.DirEntry[str]) -> bool:
 def _check_limits(folder: Path, files: Sequence[Path]) -> None:
     size = sum((folder / file).stat().st_size for file in files)
     if len(files) > MOST_FILES or size > MOST_BYTES:
-        found = f"more than {MOST_FILES:,} files" if len(files) > MOST_FILES else f"{size / 2**20:.0f} MB"
+        found = f"more than {MOST_FILES:,} files" if len(files) > MOST_FILES else f"{-(-size // 2**20)} MB"
         raise UserError(
             f"code: {found} in {folder} would be copied for this run, and at most {MOST_FILES:,} files with "
             f"{MOST_BYTES >> 20} MB in total can be. Name those that are code, such as "

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from slurm.submission.checks.early_checks import check_before_queue
+from slurm.submission.checks.early_checks import check_code
 from toolkit.config import check
 from toolkit.errors import UserError
 from toolkit.run.create_run import run_of
@@ -261,7 +261,7 @@ def test_too_many_files_are_refused_before_anything_is_written(
     assert not run.user_code.exists()
 
 
-def test_too_many_files_are_refused_before_the_queue_unless_the_run_has_its_code(
+def test_a_plan_refuses_too_many_files_unless_the_run_has_its_code(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolkit.workloads.custom.command.kept_files.MOST_FILES", 2)
@@ -269,6 +269,6 @@ def test_too_many_files_are_refused_before_the_queue_unless_the_run_has_its_code
     monkeypatch.chdir(folder)
     experiment = check({"name": "train", "task": {"kind": "command", "run": ["python", "train.py"]}})
     with pytest.raises(UserError, match="more than 2 files"):
-        check_before_queue(experiment, None, "slurm")
+        check_code(experiment)
     run_of(experiment).code.mkdir(parents=True)
-    check_before_queue(experiment, None, "slurm")
+    check_code(experiment)

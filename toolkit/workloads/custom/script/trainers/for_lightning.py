@@ -119,7 +119,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if self._random is not None:
             restore(self._random)
             # Lightning does not save that EarlyStopping has ended the training.
-            trainer.should_stop = self._random.get("should_stop", False)
+            trainer.should_stop = trainer.should_stop or self._random.get("should_stop", False)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
@@ -132,9 +132,15 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         self._total = total_steps(trainer)
         self._watched = _watched(trainer)
         loop: Any = trainer.fit_loop
-        if self._random is not None and loop.epoch_loop.restarted_on_last:
+        total = loop.epoch_progress.total
+        is_ended = not loop.epoch_loop.restarted_on_train_batch_end and total.processed == total.ready
+        if self._random is not None and loop.restarting and is_ended:
             # With max_steps, Lightning would end the last epoch once more.
             loop._restarting = loop.epoch_loop.restarting = False
+            if loop.restarted_on_epoch_end:
+                # An older version saved it before its end.
+                loop.epoch_progress.increment_completed()
+                loop.reset_restart_stage()
         if self._resumes_within_epoch:
             self._move(trainer, last=False)
 
@@ -190,10 +196,13 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
 
     def _end_epoch(self, trainer: Trainer, end: Callable[[], None]) -> None:
         end()
+        if self not in trainer.callbacks:
+            # Lightning's search of a learning rate or batch size trains without the callbacks.
+            return
         self._log_epoch(trainer)
         # At the end of the training, callbacks may put averaged weights into the model.
         if trainer.current_epoch % self._every_n_epochs == 0 or _is_last_epoch(trainer):
-            self._save(trainer, is_epoch_end=True)
+            self._save(trainer, is_epoch_end=True, should_stop=bool(trainer.should_stop))
 
     # -- evaluation
 
@@ -256,9 +265,9 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if metrics:
             self._run.log(step=self._step, epoch=self._epoch, **metrics)
 
-    def _save(self, trainer: Trainer, *, is_epoch_end: bool) -> None:
+    def _save(self, trainer: Trainer, *, is_epoch_end: bool, should_stop: bool = False) -> None:
         drawn = self._drawn if self._is_validating and self._drawn else random_state()
-        facts = {"is_epoch_end": is_epoch_end, "should_stop": bool(trainer.should_stop)}
+        facts = {"is_epoch_end": is_epoch_end, "should_stop": should_stop}
         with self._run.checkpoint(trainer.global_step, keep=self._keep) as folder:
             write_json(_random_file(folder, trainer), {**facts, **as_json(drawn)})
             trainer.save_checkpoint(folder / _STATE)

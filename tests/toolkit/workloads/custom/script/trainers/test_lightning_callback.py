@@ -288,6 +288,24 @@ def test_interrupted_training_ends_with_the_best_file_epoch_and_rate_of_an_undis
 
 
 @pytest.mark.slow
+def test_search_of_a_learning_rate_within_the_training_is_not_saved(own_run: AskedRun) -> None:
+    from lightning.pytorch.callbacks import LearningRateFinder
+
+    class Search(LearningRateFinder):  # type: ignore[misc, unused-ignore]
+        def on_fit_start(self, *_: Any) -> None:
+            pass
+
+        def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.current_epoch == 1:
+                self.lr_find(trainer, pl_module)
+
+    model = small_model()
+    model.lr = 0.1
+    fit(Search(num_training_steps=4), model=model)
+    assert own_run.dir.checkpoint_steps() == [2, 4]
+
+
+@pytest.mark.slow
 def test_trainer_with_log_every_n_steps_of_0_logs_no_metrics_of_the_training(own_run: AskedRun) -> None:
     fit(log_every_n_steps=0)
     assert logged_steps(own_run.dir, "validation") == [2, 4]

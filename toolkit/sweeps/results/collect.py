@@ -171,7 +171,10 @@ def _result(sweep: SweepDir, member: Member, state: str, metric: str) -> tuple[R
             for name, score in metrics.items()
         }
         # Training metrics belong to the last steps, and not every run has a best checkpoint.
-        scored = known if metric.startswith("train.") else known.get("best") or known.get("marked") or known
+        scored = known if metric.startswith("train.") else known.get("best") or known
+        marked = known.get("best_checkpoint") or {}
+        if metric in [f"validation.{name}" for name in marked.get("validation", ())]:
+            scored = marked
         row = Result(
             run_id=member.run_id,
             values=values,

@@ -111,6 +111,21 @@ def test_the_step_of_a_score_is_the_step_of_its_weights(tmp_path: Path, metric: 
     assert (row.value is not None, row.step) == (True, step)
 
 
+@pytest.mark.parametrize(
+    "metric, step", [("loss", "2"), ("accuracy", "4"), ("test.loss", "4"), ("train.loss", "4")]
+)
+def test_only_scores_that_were_logged_with_a_marked_checkpoint_have_its_step(
+    tmp_path: Path, metric: str, step: str
+) -> None:
+    metrics = {"validation": {"loss": 0.5, "accuracy": 0.5}, "test": {"loss": 1.0}, "train": {"loss": 1.0}}
+    marked = {"step": 2, "validation": ["loss"]}
+    known = json.dumps({"step": 4, "best": {}, "best_checkpoint": marked, "metrics": metrics})
+    found = results(tmp_path, {"1": known}, metric=metric)
+    write_report(SweepDir(tmp_path / "sweeps" / "mine"), found)
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "sweeps/mine/report/runs.csv").read_text()))
+    assert row["step"] == step
+
+
 def test_finished_runs_with_nan_scores_have_no_best(tmp_path: Path) -> None:
     """Such a score is null in result.json."""
     found = results(tmp_path, {"1": float("nan"), "2": float("nan")})

@@ -79,12 +79,12 @@ def _step_after(run: RunDir, written: float) -> int:
 def final(run: RunDir) -> dict[str, Any]:
     """Return the result of a run for result.json: last step and epoch, and a value of each metric.
 
-    It is that logged with the step of the best checkpoint, except of training; else the last one.
+    Of validation it is the one that was logged with the step of the best checkpoint; else the last one.
     """
     last: int | None = None
     epoch: float | None = None
     metrics: dict[str, dict[str, float | None]] = {}
-    best, of_best = run.linked_best(), dict[str, dict[str, float | None]]()
+    best, of_best = run.linked_best(), dict[str, float | None]()
     for line in read_json_lines(run.metrics):
         if isinstance(split := line.get("split"), str) and isinstance(step := line.get("step"), int):
             last = step if last is None else max(last, step)
@@ -92,12 +92,12 @@ def final(run: RunDir) -> dict[str, Any]:
             # None replaces a value that is not finite.
             numbers = {name: number(value) for name, value in line.items() if name not in PLACE}
             metrics.setdefault(split, {}).update(numbers)
-            if step == best and split != "train":
-                of_best.setdefault(split, {}).update(numbers)
-    for split, numbers in of_best.items():
-        metrics[split] |= numbers
-    marked = {"step": best} if of_best else {}
-    return {"step": last, "epoch": epoch, "metrics": metrics, "marked": marked}
+            if step == best and split == "validation":
+                of_best |= numbers
+    if of_best:
+        metrics["validation"] |= of_best
+    checkpoint = {} if best is None else {"step": best, "validation": [*of_best]}
+    return {"step": last, "epoch": epoch, "metrics": metrics, "best_checkpoint": checkpoint}
 
 
 def newest_save(run: RunDir) -> Path | None:

@@ -316,14 +316,25 @@ def test_metric_with_a_non_finite_last_value_is_null_in_all_files(run: RunDir) -
     assert final(run)["metrics"] == {"train": {"accuracy": 0.5, "loss": 2.0}}
 
 
-def test_scores_of_a_finished_run_are_those_of_its_best_checkpoint(run: RunDir) -> None:
+def test_validation_scores_of_a_finished_run_are_those_of_its_best_checkpoint(run: RunDir) -> None:
     script = start(run)
     for step, loss in enumerate((5.0, 1.0, 3.0), 1):
-        script.log(step=step, loss=loss)
-        script.log(step=step, split="validation", loss=loss)
+        for split in ("train", "validation", "test"):
+            script.log(step=step, split=split, loss=loss)
         save(script, step, best=loss == 1.0)
+    script.log(step=3, split="validation", accuracy=0.5)
     script.log(step=3, split="test", loss=2.0)
     found = final(run)
-    assert (found["step"], found["marked"]) == (3, {"step": 2})
-    losses = {split: scores["loss"] for split, scores in found["metrics"].items()}
-    assert losses == {"train": 3.0, "validation": 1.0, "test": 2.0}
+    assert (found["step"], found["best_checkpoint"]) == (3, {"step": 2, "validation": ["loss"]})
+    assert found["metrics"] == {
+        "train": {"loss": 3.0},
+        "validation": {"loss": 1.0, "accuracy": 0.5},
+        "test": {"loss": 2.0},
+    }
+
+
+def test_best_checkpoint_without_scores_of_its_step_is_named(run: RunDir) -> None:
+    script = start(run)
+    script.log(step=1, split="validation", loss=1.0)
+    save(script, 2, best=True)
+    assert final(run)["best_checkpoint"] == {"step": 2, "validation": []}

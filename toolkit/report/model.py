@@ -45,6 +45,7 @@ class RunSummary:
     resources  of the last submission; of the config if it was never submitted
     seconds  sum over the attempts, without imports, final scores and drawing
     scores   last known metrics of each split; of training, means over an epoch
+    of_best  names of the validation scores that a program of the user's own logged with its best checkpoint
     train_epoch  that epoch, counted from 1; None if no lines of training have it
     curves   metrics of each split over the steps
     by_epoch loss and scores of each epoch
@@ -88,6 +89,7 @@ class RunSummary:
     usage: tuple[RankUsage, ...] = ()
     own: TaskReport | None = None
     code: str = ""
+    of_best: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -69,6 +69,21 @@ def test_scores_of_a_command_name_their_step_unless_it_is_the_last(new_run: RunD
     assert scores_table(summarize(new_run)).head == ("metric", "train", "validation, step 8", "test")
 
 
+@pytest.mark.parametrize("more, step", [({}, "step 4"), ({"accuracy": 0.5}, "of several steps")])
+def test_scores_of_the_best_checkpoint_of_a_command_name_its_step(
+    new_run: RunDir, more: dict[str, float], step: str
+) -> None:
+    new_run.config.write_text("name: mine\n")
+    for line in ({"step": 4, "loss": 1.0}, {"step": 8, "loss": 2.0, **more}):
+        append_json_line(new_run.metrics, {"split": "validation", **line})
+    new_run.checkpoint(4).mkdir(parents=True)
+    new_run.best.symlink_to(new_run.checkpoint(4).name)
+    marked = {"step": 4, "validation": ["loss"]}
+    scores = {"validation": {"loss": 1.0, **more}}
+    write_json(new_run.result, {"step": 8, "best": {}, "best_checkpoint": marked, "metrics": scores})
+    assert scores_table(summarize(new_run)).head == ("metric", f"validation, {step}")
+
+
 def test_the_time_of_a_killed_attempt_ends_at_its_last_line(new_run: RunDir) -> None:
     """It wrote its last line after 40 s; the next one started an hour later and took 20 s."""
     for number, start in enumerate((START_S, START_S + 3600)):

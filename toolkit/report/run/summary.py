@@ -120,6 +120,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         device=last.device if last else None,
         events=dict(Counter(clean(event.name) for event in events)),
         code=own_code(run),
+        of_best=tuple(section(result, "best_checkpoint").get("validation", ())),
         new_code=tuple(clean(each) for each in new_code_of(run)),
         failure=failure,
         scored=_scored(result),

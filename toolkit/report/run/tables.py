@@ -35,10 +35,14 @@ def _says_more(summary: RunSummary, name: str) -> bool:
 def _split_title(summary: RunSummary, split: str) -> str:
     """A split for people; training scores are means over an epoch, the others belong to the best weights.
 
-    Those of a program of the user's own belong to the step of their last line.
+    Those of a program of the user's own belong to the step of their last line, or of its best checkpoint.
     """
     if split != "train" or summary.train_epoch is None:
         steps = () if "evaluation" in summary.config else summary.curves.get(split, {}).get("step", ())
+        if split == "validation" and summary.best and summary.of_best:
+            if not summary.scores[split].keys() <= {*summary.of_best}:
+                return f"{split}, of several steps"
+            steps = (summary.best.step,)
         return split if summary.step in (None, *steps[-1:]) or not steps else f"{split}, step {steps[-1]}"
     under_way = " so far" if (summary.epoch or 0.0) < summary.train_epoch else ""
     return f"train, mean over epoch {summary.train_epoch}{under_way}"

@@ -92,7 +92,7 @@ def words_for(target: str, kind: str) -> tuple[str, ...]:
 def submit_evaluation(
     run: RunDir, words: tuple[str, ...], awaits: Awaited | None, cluster: str
 ) -> Evaluation:
-    """Submit the evaluation of a run, to begin when the run has finished, unless its job is live.
+    """Submit the evaluation of a run, to begin when the run has finished, unless its Slurm job is live.
 
     Raises AnswerLost if its job may exist although it cannot be found, SchedulerError otherwise.
     """

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from slurm.status.liveness import is_training_here
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import submissions
 from toolkit.files import parsed, read_end, read_object
@@ -100,7 +101,10 @@ class RunReader:
         until = now if row.is_live else self._last_known_time(newest, metrics)
         nonce = newest.nonce if newest else ""
         # The last heartbeat and load of ranks that have ended tell nothing about now.
+        is_local = (row.job_id or "").startswith("local-")
         may_run = row.state in ("running", "unknown")
+        if row.doing == "ending" and is_local:
+            may_run = is_training_here(self._run)
         known = _read(read_ranks, self._run, nonce, newest.attempt) if newest and may_run else []
         submitted = [each.time for each in _read(submissions, self._run)]
         return Snapshot(

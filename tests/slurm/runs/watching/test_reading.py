@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from slurm.runs.watching.reading import RunReader
 from slurm.status.rows import RunStatus
@@ -83,6 +84,15 @@ def test_ranks_have_host_phase_and_usage(run: RunDir, row: RunStatus) -> None:
 @pytest.mark.parametrize("state", ["finished", "failed", "requeued"])
 def test_ranks_that_have_ended_do_nothing_any_more(run: RunDir, row: RunStatus, state: str) -> None:
     assert RunReader(run).read(replace(row, state=state)).ranks == ()
+
+
+def test_ranks_of_an_ending_local_run_are_shown_only_while_they_hold_its_lock(
+    run: RunDir, row: RunStatus
+) -> None:
+    ending = replace(row, job_id="local-7", doing="ending")
+    assert RunReader(run).read(ending).ranks == ()
+    with FileLock(run.alive):
+        assert len(RunReader(run).read(ending).ranks) == 2
 
 
 def test_only_the_first_64_ranks_are_read(run: RunDir, row: RunStatus) -> None:

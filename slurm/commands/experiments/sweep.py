@@ -84,7 +84,7 @@ def asked(
     others   fields of Sweep; None: as in the file
     """
     if random and (samples or sampler):
-        raise UserError("--random does not go with --sampler or --samples: leave one of them out")
+        raise UserError("random does not go with sampler or samples: leave one of them out")
     changes = {
         **others,
         "zipped": tuple(map(tuple, zipped)),

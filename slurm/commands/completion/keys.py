@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from toolkit.config import load
 from toolkit.config.fields import SWEEP, keys_of, limits
 from toolkit.config.sections import experiment_type
+from toolkit.errors import UserError
 from toolkit.registry import sections_of_kinds, task_kinds
 
 #: Sections whose dataclass depends on the kind.
@@ -20,8 +21,8 @@ _OF_KINDS = ("task", "data", "model")
 def keys(words: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     """Return every key that can be set, such as resources.nodes, with its choices; empty for free values.
 
-    words   words of a command. If the last file among them and the words key=value after it are a valid
-            experiment, the keys are those of its task; else those of all tasks
+    words   words of a command. If the last file among them is a valid experiment, with all words key=value
+            after it or with those that set kinds, the keys are those of its task; else those of all tasks
     """
     tasks = list(task_kinds().values())
     wholes = {experiment_type(task.experiment) for task in tasks}
@@ -29,7 +30,13 @@ def keys(words: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     with suppress(Exception):
         place = max(place for place, word in enumerate(words) if word.endswith((".yaml", ".yml")))
         overrides = [word for word in words[place + 1 :] if "=" in word and not word.startswith("-")]
-        experiment = load(Path(words[place]).expanduser(), [*overrides, f"{SWEEP}=null"])
+        path, no_sweep = Path(words[place]).expanduser(), f"{SWEEP}=null"
+        try:
+            experiment = load(path, [*overrides, no_sweep])
+        except UserError:
+            # Several values for a sweep, or a fault.
+            kinds = [word for word in overrides if word.startswith(("task.kind=", "model.kind="))]
+            experiment = load(path, [*kinds, no_sweep])
         tasks, wholes = [task_kinds()[experiment.task.kind]], {type(experiment)}
         sections = [(name, type(getattr(experiment, name, None))) for name in _OF_KINDS]
     found: dict[str, tuple[str, ...]] = {}

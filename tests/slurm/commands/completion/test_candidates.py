@@ -75,9 +75,9 @@ def test_keys_after_a_valid_experiment_are_those_of_its_task(user: User) -> None
     points = user.write("points.txt", "1 2\n")
     text = f"name: a\ntask: {{kind: toy_points}}\nmodel: {{kind: line}}\ndata: {{path: {points}}}\n"
     config = str(user.write("points.yaml", text))
-    for more in ([], ["train.epochs=2", "--dry-run"], ["sweep.seeds=[1,2]"]):
+    for more in ([], ["train.epochs=2", "--dry-run"], ["sweep.seeds=[1,2]"], ["optimizer.lr=1e-3,1e-4"]):
         assert words("run", config, *more, "model.") == ["model.dropout=", "model.hidden=", "model.kind="]
-    assert words("run", config, "no.such=key", "model.kern") == ["model.kernels="]
+    assert words("run", config, "model.kind=none", "model.kern") == ["model.kernels="]
 
 
 def test_value_of_an_option_does_not_change_what_is_offered_next() -> None:

@@ -122,13 +122,22 @@ def _optimizer(experiment: Experiment) -> Iterator[Violation]:
     yield from _arguments(
         "optimizer", optimizer.arguments, OPTIMIZERS[optimizer.kind], [*own, "lr", "weight_decay"]
     )
-    for index, beta in enumerate(optimizer.betas if "betas" in own else ()):
+
+
+@rule("optimizer", holds_for_stored=False)
+def _values(experiment: Experiment) -> Iterator[Violation]:
+    optimizer = experiment.optimizer
+    for index, beta in enumerate(optimizer.betas if optimizer.kind in SECTION_KEYS["betas"] else ()):
         if not 0 <= beta < 1:
             problem = f"found {beta:g}, expected a number from 0 to below 1"
             yield Violation(key=("optimizer", "betas", str(index)), problem=problem)
-    if optimizer.kind == "sgd" and optimizer.arguments.get("nesterov") and not optimizer.momentum:
-        problem = "found 0, but nesterov needs a momentum"
-        yield Violation(key=("optimizer", "momentum"), problem=problem, hint="such as 0.9")
+    if optimizer.kind == "sgd" and optimizer.arguments.get("nesterov") is True:
+        if not optimizer.momentum:
+            problem = "found 0, but nesterov needs a momentum"
+            yield Violation(key=("optimizer", "momentum"), problem=problem, hint="such as 0.9")
+        if damping := optimizer.arguments.get("dampening"):
+            problem = f"found {damping}, but nesterov takes none"
+            yield Violation(key=("optimizer", "arguments", "dampening"), problem=problem, hint="leave it out")
 
 
 @rule("lr_scheduler")
@@ -227,6 +236,7 @@ _RULES = (
     _steps_or_epochs,
     _compiled,
     _optimizer,
+    _values,
     _schedule,
     _floor,
     _addresses,

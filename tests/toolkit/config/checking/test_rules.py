@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolkit.config import check
+
 
 def test_the_metric_is_one_of_the_task(good, broken):
     assert good(evaluation={"metric": "macro_f1:max"})
@@ -46,7 +48,9 @@ def test_an_evaluation_batch_is_limited_by_samples_or_by_tokens(good, broken):
         ("lr_scheduler", {"kind": "linear", "arguments": {"power": 2.0}}, "arguments", ""),
         ("lr_scheduler", {"kind": "polynomial", "arguments": {"power": "x"}}, "arguments.power", "float"),
         ("lr_scheduler", {"kind": "polynomial", "arguments": {"lr_end": 0.1}}, "arguments.lr_end", "0.001"),
+        ("lr_scheduler", {"kind": "polynomial", "arguments": {"lr_end": 0.001}}, "arguments.lr_end", "0.001"),
         ("optimizer", {"kind": "adam", "betas": [0.9, 1.0]}, "betas.1", "below 1"),
+        ("optimizer", {"kind": "adam", "betas": [-0.1, 0.9]}, "betas.0", "-0.1"),
         ("optimizer", {"kind": "sgd", "arguments": {"nesterov": True}}, "momentum", "nesterov"),
     ],
 )
@@ -60,8 +64,16 @@ def test_arguments_of_the_schedule_are_accepted(good):
     assert good(lr_scheduler={"kind": "polynomial", "warmup": 10, "arguments": {"power": 2, "lr_end": 1e-4}})
 
 
-def test_nesterov_is_accepted_with_a_momentum(good):
-    assert good(optimizer={"kind": "sgd", "momentum": 0.9, "arguments": {"nesterov": True}})
+def test_nesterov_takes_a_momentum_and_no_dampening(good, broken):
+    written = {"kind": "sgd", "momentum": 0.9, "arguments": {"nesterov": True}}
+    assert good(optimizer=written)
+    (fault,) = broken(optimizer=written | {"arguments": {"nesterov": True, "dampening": 0.1}})
+    assert fault.key == "optimizer.arguments.dampening"
+
+
+def test_values_that_torch_refuses_are_read_from_runs_that_recorded_them(changed):
+    optimizer = {"kind": "sgd", "arguments": {"nesterov": True}}
+    assert check(changed(optimizer=optimizer), is_stored=True).optimizer.arguments == optimizer["arguments"]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def weight_violations(experiment: Any) -> Iterator[Violation]:
         return
     labels = data.labels or _learnt_labels(data)
     if labels and not any(given.get(label, 1) for label in labels):
-        problem = "found only zeros: the training loss would always be 0"
+        problem = "found 0 for each label of the training set: its loss would always be 0"
         yield Violation(key=("task", "class_weights"), problem=problem)
     for label in given if labels and data.labels is None else ():
         if label not in labels:

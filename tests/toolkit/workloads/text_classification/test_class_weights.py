@@ -95,7 +95,7 @@ def test_the_labels_of_a_large_unprepared_table_are_checked_by_the_run(
 def test_weights_that_are_0_for_all_labels_are_refused_before_the_job(tmp_path: Path, labels: str) -> None:
     override = f"data.labels={labels}"
     check_inputs(tiny_docnn(tmp_path, override, "task.class_weights={good: 0}"))
-    with pytest.raises(DataError, match=r"task\.class_weights: found each label"):
+    with pytest.raises(DataError, match=r"task\.class_weights: found 0 for each label"):
         check_inputs(tiny_docnn(tmp_path, override, "task.class_weights={good: 0, bad: 0}"))
 
 

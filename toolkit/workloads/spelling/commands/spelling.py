@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -38,9 +37,6 @@ from toolkit.workloads.spelling.data.texts.text_files import read_texts, spread
 #: Share of the errors that are edits of letters.
 _ARTIFICIAL = {"artificial": 1.0, "realistic": 0.0, "mixed": 0.2}
 
-#: Tokens without any text: special ones, and the bytes of bpe.
-_UNTRAINED = {"bpe": 260, "words": 4}
-
 
 def run(arguments: Namespace, host: Host) -> int:
     """Make the requested files. Raises DataError, UserError."""
@@ -62,8 +58,6 @@ def _dictionary(arguments: Namespace) -> None:
         found.update(read_dictionary(path))
     words = most_frequent(found, arguments.top, arguments.at_least)
     write_dictionary(arguments.out, words)
-    if not words:
-        _warn("the dictionary is empty: name files with words, or a lower --at-least")
     frequency = sum(words.values())
     text = f"wrote {arguments.out}: {len(words)} of {len(found)} words, which occur {frequency} times"
     _answer(arguments, {"path": str(arguments.out), "words": len(words), "occurrences": frequency}, text)
@@ -86,8 +80,6 @@ def _misspellings(arguments: Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, split in splits.items():
         write_misspellings(arguments.out / f"{name}_misspellings.json", split)
-    if empty := [name for name, split in splits.items() if not split]:
-        _warn(f"no misspelling for {', '.join(empty)}: name longer lists, or other shares")
     sizes = {
         name: {"misspellings": sum(map(len, split.values())), "words": len(split)}
         for name, split in splits.items()
@@ -122,8 +114,6 @@ def _tokenizer(arguments: Namespace) -> None:
         tokenizer = make_tokenizer.characters() if kind == "characters" else make_tokenizer.byte_values()
     make_tokenizer.save(tokenizer, arguments.out)
     size = tokenizer.get_vocab_size()
-    if size <= _UNTRAINED.get(kind, 0):
-        _warn("the tokenizer has learnt nothing from the files: name longer files, or a larger --vocabulary")
     _answer(arguments, {"path": str(arguments.out), "tokens": size}, f"wrote {arguments.out}: {size} tokens")
 
 
@@ -168,7 +158,3 @@ def _open_with_bar(path: Path) -> AbstractContextManager[BinaryIO]:
 
 def _answer(arguments: Namespace, value: Any, text: str) -> None:
     print(json_text(value) if arguments.json else text)
-
-
-def _warn(text: str) -> None:
-    print(f"warning: {text}", file=sys.stderr)

@@ -137,20 +137,3 @@ def test_an_unknown_task_is_refused_with_the_known_ones(texts: User) -> None:
     assert answer.code == 2
     assert all(part in answer.err for part in ("--task", "'seq'", "sed_words"))
     assert "sed_words" in texts.stk("spelling", "benchmark", "--help").out
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("dictionary", "o.txt", "--text", "texts.txt", "--at-least", "1000000"),
-        ("misspellings", "o", "--list", "codespell.txt", "--dictionary", "words.txt", "--test", "0.0001"),
-        ("tokenizer", "bpe", "o.json", "--text", "texts.txt", "--vocabulary", "10"),
-        ("tokenizer", "bpe", "o.json", "--text", "/dev/null"),
-        ("tokenizer", "words", "o.json", "--dictionary", "words.txt", "--vocabulary", "3"),
-    ],
-)
-def test_a_file_with_nothing_in_it_is_written_with_a_warning(texts: User, arguments: tuple[str, ...]) -> None:
-    texts.write("words.txt", "".join(f"{word}\t9\n" for word in WORDS))
-    answer = texts.stk("spelling", *arguments)
-    assert answer.code == 0
-    assert answer.err.startswith("warning: ")

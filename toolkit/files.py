@@ -112,7 +112,7 @@ def _renamed_at_the_end(path: Path, *, is_flushed: bool = True) -> Iterator[Path
             temporary.unlink()
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
             # The caller's name. Of a full disk, the writer knows only the descriptor.
-            error.filename = str(path)
+            error.filename, error.filename2 = str(path), None
         raise
     if is_flushed:
         fsync_path(path.parent)

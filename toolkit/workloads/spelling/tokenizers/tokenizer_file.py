@@ -31,6 +31,6 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def characters_expected(path: str, kind: str) -> str:
     """Say that a task of this kind needs another tokenizer."""
     return (
-        f"{path} has tokens of many characters, expected one of single characters for {kind} "
+        f"{path} has no token for a space, expected one of single characters for {kind} "
         "(`stk spelling tokenizer characters`)"
     )

@@ -44,7 +44,7 @@ def located(name: str, condition: str) -> Iterator[None]:
 
 def _no_mentions() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(layout.SCHEMA)
+    connection.executescript(layout.SCHEMA + layout.INDICES)
     return connection
 
 

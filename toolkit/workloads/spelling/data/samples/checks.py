@@ -75,7 +75,8 @@ def noise_warnings(data: SpellingTexts) -> Iterator[Violation]:
     sources = [_source(name, None) for name in data_sets(data)]
     if not has_errors and not any(each.has_golds or each.has_records for each in sources):
         problem = "puts no errors into the texts, and all data sets are clean: there is nothing to learn"
-        yield Violation(key=("data", "noise"), problem=problem, hint="such as data.noise.kind=artificial")
+        hint = "such as data.noise=artificial, or data.noise=whitespace"
+        yield Violation(key=("data", "noise"), problem=problem, hint=hint)
 
 
 def character_violations(experiment: Experiment) -> Iterator[Violation]:

@@ -123,7 +123,8 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
         if not _may_be_quarantined(run, attempts, limit):
             return f"{_describe(last)}: again, and the quarantine has not helped"
     elif policy is Policy.ONCE and _times_before(attempts) > 0:
-        return f"{_describe(last)}: again at the same step"
+        again = "without a save in between" if last.step is None else "at the same step"
+        return f"{_describe(last)}: again {again}"
     elif policy in (Policy.STOP, Policy.HOLD):
         return _describe(last)
     crashes, allowed = _crashes(attempts), _allowed_crashes(run, experiment)
@@ -145,6 +146,10 @@ def _may_be_quarantined(run: RunDir, attempts: Sequence[AttemptRecord], limit: i
 def _times_before(attempts: Sequence[AttemptRecord]) -> int:
     """Number of earlier failures of the same class at the same step."""
     last = attempts[-1]
+    if last.step is None:
+        # Each attempt that saved, or wrote files, may have come further than those before it.
+        further = (number for number, each in enumerate(attempts) if each.saved or each.wrote)
+        attempts = attempts[max(further, default=0) :]
     return sum((each.why, each.step) == (last.why, last.step) for each in attempts[:-1])
 
 

@@ -93,6 +93,14 @@ def test_failure_that_may_recur_is_retried_once_for_each_step(
     assert "again at the same step" in decision.why
 
 
+def test_failure_without_a_known_step_may_recur_after_a_save(run: RunDir, plain: Experiment) -> None:
+    for facts in ({"saved": False, "wrote": True}, {"saved": True, "wrote": False}):
+        start(run, of=0, to=1, why="oom_killed", rank=0, host="w1", **facts)
+        assert after_failure(run, plain).action == "retry"
+    start(run, of=0, to=1, why="oom_killed", rank=0, host="w1", saved=False, wrote=False)
+    assert after_failure(run, plain).action == "stop"
+
+
 def test_exceptions_are_retried_while_quarantine_looks_for_a_sample(run: RunDir, plain: Experiment) -> None:
     experiment = with_budget(replace(plain, train=replace(plain.train, quarantine=1)), max_crashes=2)
     for _ in range(2):

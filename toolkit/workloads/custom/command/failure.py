@@ -39,7 +39,7 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, also within the message of a library's own exception.
-_ERRNO = re.compile(r"(?:\[Errno |ConnectionResetError\()(-?\d+)[\],] ")
+_ERRNO = re.compile(r"(?:\[Errno |(?:ConnectionReset|BrokenPipe)Error\()(-?\d+)[\],] ")
 #: Errors of a disk or network after which a new attempt is made. A full disk, a refused connection and a
 #: read-only file system do not pass by themselves.
 _PASSING = IO_ERRORS - NO_ROOM - {errno.ECONNREFUSED, errno.EROFS}
@@ -88,11 +88,11 @@ def failure_of(
     output = _PREFIX.sub("", without_escapes(output).replace("\r", "\n"))
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
+    if kind == PEER_LOST and world.size == 1 and _ERRNO.search(shown):
+        # An error of Python. Those of torch about another process, as of torchrun, have no errno.
+        kind, shown = _of_single_process(code, shown)
     if kind == KILLED and is_oom:
         kind = OOM_KILLED
-    if kind == PEER_LOST and world.size == 1 and (found := _ERRNO.search(shown)) is not None:
-        # An error of Python. Those of torch about another process, as of torchrun, have no errno.
-        kind = _CLASSES_BY_ERRNO.get(int(found[1]), "exception")
     message = _ending(code) + (f": {shown}" if shown else "")
     record = failure_record(
         world.nonce,
@@ -131,6 +131,15 @@ def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
     found = _EXCEPTION.match(shown)
     kind = _class_of(found[1], found[2], shown) if found else "exception"
     return kind, shown.removeprefix("toolkit.errors.")
+
+
+def _of_single_process(code: int, shown: str) -> tuple[str, str]:
+    """The failure class of a process that has no peers and shows a broken connection, and what to show."""
+    if _signal(code) == signal.SIGKILL:
+        # Its children show that they have lost it.
+        return KILLED, ""
+    # A pipe leads to a child. Other errors with this errno are about a server.
+    return "exception" if shown.startswith("BrokenPipeError:") else IO, shown
 
 
 def _tracebacks(text: str) -> list[str]:

@@ -128,6 +128,8 @@ def test_error_of_a_disk_or_network_that_may_pass_starts_a_command_again(
     [
         ("ConnectionResetError: [Errno 104] Connection reset by peer", "io"),
         ("ConnectionError: ('aborted', ConnectionResetError(104, 'Connection reset by peer'))", "io"),
+        ("ConnectionError: ('aborted', BrokenPipeError(32, 'Broken pipe'))", "io"),
+        ("httpx.WriteError: [Errno 32] Broken pipe", "io"),
         ("BrokenPipeError: [Errno 32] Broken pipe", "exception"),
     ],
 )
@@ -135,6 +137,14 @@ def test_connection_that_breaks_means_a_lost_rank_only_among_several(error: str,
     """A single process has lost a server, or a program that it has started."""
     assert record(f"{_TRACE}{error}\n")["class"] == kind
     assert record(f"{_TRACE}{error}\n", world=replace(World.single(), size=2))["class"] == "peer_lost"
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+@pytest.mark.parametrize("is_oom, kind", [(False, "killed"), (True, "oom_killed")])
+def test_child_that_has_lost_a_killed_command_is_not_the_cause(code: int, is_oom: bool, kind: str) -> None:
+    output = _TRACE + "BrokenPipeError: [Errno 32] Broken pipe\n"
+    found = failure_of(World.single(), code, output, None, is_oom=is_oom)
+    assert (found["class"], "Broken" in found["message"]) == (kind, False)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EROFS])

@@ -65,8 +65,10 @@ _CLASSES = {
 _OWN_CLASSES = {"UserError": INPUT, "ConfigError": INPUT, "DataError": INPUT}
 #: In a CheckpointError of the ranks that did not fail themselves (toolkit.workloads.custom.script.ranks).
 _ELSEWHERE = " on another rank; "
-#: Lines of which many may stand below an error: frames of C++ by torch, summaries of wandb and Comet.
-_EPILOGUE = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+)|wandb:|COMET INFO:)")
+#: A frame of a stack in C++, of which torch prints many below an error.
+_FRAME = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+))")
+#: A line of the summary that wandb or Comet prints as the process ends.
+_SUMMARY = re.compile(r"\s*(wandb:|COMET INFO:|$)")
 #: Before a traceback of an error in a destructor, as when Python ends.
 _IGNORED = "Exception ignored "
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
@@ -86,6 +88,7 @@ def failure_of(
     is_oom   whether memory ran out on this host during the attempt
     """
     output = _PREFIX.sub("", without_escapes(output).replace("\r", "\n"))
+    output = _without_summary(output)
     lines = [line for line in output.splitlines() if line.strip()]
     kind, shown = _class(code, output, lines)
     if kind == PEER_LOST and world.size == 1 and _ERRNO.search(shown):
@@ -109,6 +112,14 @@ def failure_of(
     if kind == "exception" and "(most recent call " not in output:
         advice = "The log has no traceback: see its last lines." + (_BY_SIGNAL if _signal(code) else "")
     return {**record, "advice": advice}
+
+
+def _without_summary(output: str) -> str:
+    """The output without the summary of a tracker at its end."""
+    lines = output.split("\n")
+    while lines and _SUMMARY.match(lines[-1]):
+        lines.pop()
+    return "\n".join([*lines, ""])
 
 
 def _class(code: int, text: str, lines: list[str]) -> tuple[str, str]:
@@ -197,7 +208,7 @@ def _raised(text: str) -> _Raised | None:
         # As of load_state_dict: the facts are in the next line.
         said = f"{said} {message[1].strip()}"
     line = f"{name}: {said}" if said else name
-    below = sum(_EPILOGUE.match(each) is None for each in message)
+    below = sum(_FRAME.match(each) is None for each in message)
     return _Raised(name=name, kind=kind, line=line, lines_below=below)
 
 

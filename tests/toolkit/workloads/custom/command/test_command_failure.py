@@ -326,6 +326,12 @@ def test_summary_of_a_tracker_below_an_error_does_not_hide_it(prefix: str) -> No
     assert found["message"] == "the command ended with status 1: KeyError: 'labels'"
 
 
+def test_lines_of_a_tracker_before_the_end_count_as_lines_after_a_handled_error() -> None:
+    handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"
+    found = record(handled + "wandb: loss 0.31\n" * 40 + "no labels are left\nwandb: synced\n")
+    assert (found["class"], found["message"].endswith(": no labels are left")) == ("exception", True)
+
+
 @pytest.mark.parametrize("said", ["in: <function", "while calling deallocator <function"])
 def test_error_that_python_ignores_at_its_end_is_not_the_cause(said: str) -> None:
     handled = _TRACE + "OSError: [Errno 116] Stale file handle\n"

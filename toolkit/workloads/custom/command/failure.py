@@ -36,6 +36,8 @@ _PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))
 #: The first line of a traceback. The last one counts: earlier exceptions may have been handled.
 #: A progress bar may stand before it in its line.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
+#: The first line of a stack by faulthandler. Those of torch in C++ have the same words after other ones.
+_STACK = re.compile(r"(^Stack |[Tt]hread 0x.*)\(most recent call first\):", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
 _EXCEPTION = re.compile(r"^((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?:: ?(.*))?$", re.MULTILINE)
 #: The errno of an OSError, also within the message of a library's own exception.
@@ -108,8 +110,7 @@ def failure_of(
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
     advice = _ADVICE.get(kind, record["advice"])
-    # Python's tracebacks say "last", those of faulthandler "first".
-    if kind == "exception" and "(most recent call " not in output:
+    if kind == "exception" and not (_TRACEBACK.search(output) or _STACK.search(output)):
         advice = "The log has no traceback: see its last lines." + (_BY_SIGNAL if _signal(code) else "")
     return {**record, "advice": advice}
 

@@ -205,8 +205,8 @@ def _raised(text: str) -> _Raised | None:
     package, name, said = found.groups()
     message = text[found.start() :].splitlines()
     kind = _class_of(package, name, "\n".join(message[:_MESSAGE_LINES]))
-    if said and said.endswith(":") and len(message) > 1:
-        # As of load_state_dict: the facts are in the next line.
+    if said and said.endswith(":") and message[1:] and re.match(r"\s+\S", message[1]):
+        # As of load_state_dict: the facts are in the next line, indented.
         said = f"{said} {message[1].strip()}"
     line = f"{name}: {said}" if said else name
     below = sum(_FRAME.match(each) is None for each in message)

@@ -92,6 +92,10 @@ def test_last_exception_decides_the_class_and_its_first_line_is_shown(
     assert shown in found["message"]
 
 
+def test_line_that_is_not_indented_below_an_error_is_not_shown_as_its_second_one() -> None:
+    assert record(_TRACE + "KeyError: no such key:\nsaved at step 3\n")["message"].endswith("no such key:")
+
+
 @pytest.mark.parametrize(
     "error",
     [

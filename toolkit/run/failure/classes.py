@@ -218,12 +218,13 @@ _COMMUNICATION_WORDS = (
 #: Of torch.save if a file could not be written; it does not say why.
 _TORCH_SAVE_WORDS = ("PytorchStreamWriter failed writing", "] . unexpected pos ")
 #: (class, words); the first match counts, causes before consequences. A program may log a full disk and go
-#: on, so that counts only without another cause.
+#: on, so that counts only without another cause. A segmentation fault has a signal rather than words.
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (OUT_OF_MEMORY, _MEMORY_WORDS),
     (OOM_KILLED, (_WORKER_KILLED,)),
     (DEVICE, _DEVICE_WORDS),
     ("exception", _PROGRAM_WORDS),
+    (SEGFAULT, ()),
     (PEER_LOST, _PEER_LOST_WORDS),
     (COMMUNICATION, _COMMUNICATION_WORDS),
     (IO, ("No space left on device", "Disk quota exceeded", *_TORCH_SAVE_WORDS)),
@@ -250,7 +251,7 @@ IO_ERRORS = NO_ROOM | {
 }
 
 #: Classes that the end of a log shows, causes before consequences.
-CAUSES = (SEGFAULT, *(name for name, _ in _WORDS))
+CAUSES = tuple(name for name, _ in _WORDS)
 
 
 def _is(*kinds: type[BaseException]) -> Callable[[BaseException], bool]:

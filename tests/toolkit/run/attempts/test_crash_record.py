@@ -92,6 +92,8 @@ def test_killed_command_without_steps_has_no_last_step(run: RunDir) -> None:
     "ends, kind, blamed",
     [
         (("time-out", "fault", "time-out", "time-out"), "segfault", None),
+        # A process may have a fault as it goes down.
+        (("fault", "time-out", "ecc", "time-out"), "device", "w2"),
         # NCCL's watchdog ends every rank that waits for one that has died.
         (("time-out", "time-out", "ecc", "time-out"), "device", "w2"),
         (("time-out", "time-out", "time-out", "time-out"), "communication", None),

@@ -360,7 +360,7 @@ def _note_silent(
     }
     if not silent:
         return
-    cause = first_cause(run, nonce, dict.fromkeys(silent, socket.gethostname()))
+    cause = first_cause(run, nonce, silent)
     rank = min(silent) if cause is None else cause[0]
     code = silent[rank]
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
@@ -369,4 +369,5 @@ def _note_silent(
     name = "exception" if code == 1 and not seen else KILLED
     if is_oom and code == -signal.SIGKILL:
         name, how = OOM_KILLED, f"{how}: the machine, or its share of it, ran out of memory"
-    write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, socket.gethostname()))
+    host = socket.gethostname()
+    write_first(run, silent_record(run, nonce, name, f"rank {rank} {how}", rank, host, code))

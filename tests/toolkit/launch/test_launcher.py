@@ -189,6 +189,17 @@ def test_rank_with_a_segmentation_fault_is_named_and_no_host_is_blamed(run: RunD
     assert "SIGSEGV" in failure["message"]
 
 
+@pytest.mark.parametrize("log, number, kind", [("", 11, "segfault"), (FAULT, 9, "killed")])
+def test_signal_of_a_rank_decides_whether_it_had_a_segmentation_fault(
+    run: RunDir, log: str, number: int, kind: str
+) -> None:
+    """Its stack may be on the terminal, and the one in the log of a child."""
+    run.logs.mkdir()
+    run.log("n", 0).write_text(log)
+    _note_silent(run, "n", [-number], 0, is_oom=False)
+    assert read_json(run.failure)["class"] == kind
+
+
 def test_ranks_do_not_outlive_their_launcher(lab: Lab) -> None:
     """Even if the launcher is killed, its ranks save and exit."""
     run = lab.start(tiny(lab.folder, "train.epochs=5001", "train.eval_per_epoch=1"))

@@ -137,25 +137,29 @@ def _explanation(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) ->
     if failure is not None and failure["class"] != PEER_LOST:
         return failure
     everybody = hosts_of(run, nonce, last.attempt)
+    codes = dict(enumerate(hint.codes)) if len(hint.codes) == last.world_size else {}
     if hint.rank is not None:
         host = everybody.get(hint.rank) or (last.hosts or ("unknown",))[0]
         what = f"rank {hint.rank} on {host} was killed ({how})"
         return silent_record(run, nonce, hint.kind, what, hint.rank, host)
-    if hint.kind == KILLED and (cause := first_cause(run, nonce, everybody)) is not None:
+    if (
+        hint.kind == KILLED
+        and (cause := first_cause(run, nonce, {rank: codes.get(rank) for rank in everybody})) is not None
+    ):
         # A library aborted it: the record gets the message in its log.
         rank, _ = cause
         what = f"rank {rank} on {everybody[rank]} was aborted ({how})"
-        return silent_record(run, nonce, KILLED, what, rank, everybody[rank])
+        return silent_record(run, nonce, KILLED, what, rank, everybody[rank], codes.get(rank))
     silent = _silent_ranks(run, last, everybody)
     if not silent or len({everybody[rank] for rank in silent}) > 1:
         return failure
     rank, host = silent[0], everybody[silent[0]]
     who = f"rank {rank}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
-    if len(hint.codes) == last.world_size:
+    if codes:
         # `how` has the status of another rank, one that has recorded why it failed.
-        how = f"status {', '.join(str(hint.codes[each]) for each in silent)}"
+        how = f"status {', '.join(str(codes[each]) for each in silent)}"
     what = f"{who} on {host} exited without an error message ({how})"
-    return silent_record(run, nonce, hint.kind, what, rank, host)
+    return silent_record(run, nonce, hint.kind, what, rank, host, codes.get(rank))
 
 
 def _silent_ranks(run: RunDir, last: AttemptRecord, everybody: Mapping[int, str]) -> list[int]:
@@ -172,7 +176,8 @@ def _silent_ranks(run: RunDir, last: AttemptRecord, everybody: Mapping[int, str]
 def _all_died(run: RunDir, last: AttemptRecord, how: str, hint: CrashHint) -> dict[str, Any]:
     hosts = last.hosts or ("unknown",)
     what = f"all ranks exited without an error message ({how})"
-    failure = silent_record(run, last.nonce, hint.kind, what, 0, hosts[0])
+    code = hint.codes[0] if hint.codes else None
+    failure = silent_record(run, last.nonce, hint.kind, what, 0, hosts[0], code)
     # With several hosts it is unknown which one failed. Of unknown cause, it may have been cancelled.
     return failure if len(hosts) == 1 and how != _UNKNOWN else {**failure, "blamed": None}
 

@@ -84,10 +84,15 @@ def failure_record(
     }
 
 
-def silent_record(run: RunDir, nonce: str, name: str, what: str, rank: int, host: str) -> dict[str, Any]:
-    """The record of a rank that could not write one: from its last heartbeat and the end of its log."""
-    if name == KILLED and (words := last_words(run.log(nonce, rank))) is not None:
-        name, what = words.kind, f"{what}: {words.line}"
+def silent_record(
+    run: RunDir, nonce: str, name: str, what: str, rank: int, host: str, code: int | None = None
+) -> dict[str, Any]:
+    """The record of a rank that could not write one: from its last heartbeat and the end of its log.
+
+    code   its exit status, if known
+    """
+    if name == KILLED and (words := last_words(run.log(nonce, rank), code)) is not None:
+        name, what = words.kind, f"{what}: {words.line}" if words.line else what
     seen = last_heartbeat(run, nonce, rank)
     # The ranks that lost it know its step; its heartbeat is some seconds old.
     others = first_failure(run, nonce) or {}

@@ -120,6 +120,6 @@ def test_the_first_cause_is_found_among_the_logs_of_several_ranks(run: RunDir) -
     run.logs.mkdir()
     for rank, name in enumerate(("time-out", "peer", "ecc", "time-out")):
         run.log("n", rank).write_text(ENDS[name][0])
-    found = first_cause(run, "n", dict.fromkeys(range(5), "host"))
+    found = first_cause(run, "n", dict.fromkeys(range(5)))
     assert (found[0], found[1].kind) == (2, "device")
-    assert first_cause(run, "other", {0: "host"}) is None
+    assert first_cause(run, "other", {0: None}) is None

@@ -24,8 +24,10 @@ _OF_A_GPU = {
     "free_mb": "free {}",
     "total_mb": "of {}",
 }
-#: In a traceback: the file and line of a frame that is neither of the toolkit nor in a library.
-_OWN_FRAME = re.compile(r'File "(?!.*/(?:toolkit|lib\d*/python[\d.]+)/)(?:.*/)?([^/"<]+)", line (\d+)')
+#: Folders of frames that are of the toolkit, in a library, or in code that torch.compile generated.
+_FOREIGN = r"/(?:toolkit|code/slurm|lib\d*/python[\d.]+t?|torchinductor_[^/]*)/"
+#: In a traceback: the file and line of any other frame.
+_OWN_FRAME = re.compile(rf'File "(?!.*{_FOREIGN})(?:.*/)?([^/"<]+)", line (\d+)')
 
 
 def format_failure(failure: Mapping[str, Any]) -> str:

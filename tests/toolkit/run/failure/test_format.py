@@ -43,6 +43,8 @@ _TRACE = """\
   File "/runs/a/code/toolkit/training/loop.py", line 46, in train
   File "/runs/a/code/project/own.py", line 11, in step
   File "/venv/lib/python3.11/site-packages/torch/nn/module.py", line 3, in forward
+  File "/usr/lib/python3.13t/runpy.py", line 4, in run
+  File "/tmp/torchinductor_ann/cs/csscs.py", line 86, in call
   File "<frozen importlib._bootstrap>", line 5, in load
 ValueError: bad
 """

@@ -125,8 +125,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     ),
     SEGFAULT: FailureClass(
         policy=Policy.ONCE,
-        advice="Near the end of the rank's log, the stack below 'Current thread' has the line of Python that "
-        f"called the library or extension at fault. {_RESUME}",
+        advice="The stacks near the end of the rank's log show where each thread was; 'Current thread', if "
+        f"there is one, called the library or extension at fault. {_RESUME}",
     ),
     "diverged": FailureClass(
         policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."

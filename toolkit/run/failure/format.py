@@ -44,7 +44,7 @@ def failure_facts(failure: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]
     facts = (
         ("where", _where(known)),
         ("class", str(known.get("class") or "")),
-        ("batch", _batch(known.get("batch") or {})),
+        ("batch", _batch(known.get("batch") or {}, known.get("class"))),
         ("memory", _sizes(memory, _OF_A_HOST)),
         ("GPU memory", _sizes(memory.get("gpu") or {}, _OF_A_GPU)),
         ("what to do", str(known.get("advice") or "")),
@@ -71,15 +71,19 @@ def _where(failure: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _batch(batch: Mapping[str, Any]) -> str:
+def _batch(batch: Mapping[str, Any], kind: Any) -> str:
     if "samples" not in batch:
         return ""
     text = f"{batch['samples']:,} samples"
     # Samples without lengths have length 1.
     if batch.get("longest", 0) > 1:
         text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"
-    of = f" (the step has {batch['micro_batches']:,} micro-batches)" if "micro_batches" in batch else ""
-    return text + of
+    if "micro_batches" not in batch:
+        return text
+    if kind == "diverged":
+        # Of all micro-batches whose loss is not finite.
+        return f"{text} (in the step's {batch['micro_batches']:,} micro-batches)"
+    return f"{text} (one of {batch['micro_batches']:,} micro-batches of the step)"
 
 
 def _sizes(memory: Mapping[str, Any], texts: Mapping[str, str]) -> str:

@@ -22,11 +22,17 @@ def test_out_of_memory_is_formatted_with_batch_and_memory() -> None:
         "error: CUDA out of memory",
         "  where        rank 3 on w2, GPU 3 (NVIDIA H200, GPU-12ab), in forward, after step 417",
         "  class        out_of_memory",
-        "  batch        64 samples, 16,000 tokens, the longest 512 (the step has 8 micro-batches)",
+        "  batch        64 samples, 16,000 tokens, the longest 512 (one of 8 micro-batches of the step)",
         "  memory       this process 3.2 GB, at most 3.4 GB, its limit 16.0 GB",
         "  GPU memory   allocated 132 GB, reserved 137 GB, free 512 MB, of 140 GB",
         "  what to do   Take less.",
     ]
+
+
+def test_batch_of_a_diverged_run_may_be_several_micro_batches() -> None:
+    batch = {"samples": 14, "micro_batches": 8}
+    shown = format_failure({"class": "diverged", "batch": batch})
+    assert "14 samples (in the step's 8 micro-batches)" in shown
 
 
 def test_an_incomplete_record_is_formatted() -> None:

@@ -233,6 +233,7 @@ class _Launcher:
         self._first_interrupt = math.inf
         self._is_interrupted_again = False
         self.is_asked_to_stop = False
+        self._first_signal: int | None = None
         self._stop_signals = stop_signals()
         for number in self._stop_signals:
             signal.signal(number, self._forward)
@@ -272,6 +273,7 @@ class _Launcher:
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self.is_asked_to_stop = True
+        self._first_signal = self._first_signal or number
         if number == signal.SIGINT:
             now = time.monotonic()
             self._first_interrupt = min(self._first_interrupt, now)
@@ -303,7 +305,7 @@ class _Launcher:
             if None not in codes:
                 ranks = self._machines.layout.ranks(self._machines.node)
                 end_leftovers(self._run, nonce, ranks, lambda: self._is_interrupted_again)
-                if self._first_interrupt < math.inf and self._machines.node == 0:
+                if self._first_signal == signal.SIGINT and self._machines.node == 0:
                     _note_interrupt(self._run, nonce)
                 return [process.wait() for process in self._ranks]
             if deadline is not None and time.monotonic() > deadline:

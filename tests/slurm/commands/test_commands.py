@@ -344,7 +344,7 @@ def test_an_interrupted_run_is_finished_by_the_same_command(
     user = place("interrupted")
     run = user.run(*LONG)
     answer, row = interrupt(user, "SIGINT", lambda: is_training(run), "--procs", 2)
-    check_interrupted(run, "SIGTERM", answer, row)
+    check_interrupted(run, "SIGINT", answer, row)
     answer = user.call("run", user.config, *LONG)
     assert answer.code == 0, answer.err
     assert read_json(run.result)["attempts"] == 2

@@ -73,7 +73,7 @@ def words_for(target: str, kind: str) -> tuple[str, ...]:
     """
     spec, path = task_kinds()[kind], Path(target).expanduser().absolute()
     if not spec.task:
-        raise UserError("--evaluate: its own program trains the run, and only this program can score it")
+        raise UserError("--evaluate: the run's own program trains it, and only this program can score it")
     if not target:
         return ()
     if not (path.is_dir() or path.is_file()):

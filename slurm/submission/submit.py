@@ -163,7 +163,7 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
         job = f", job {now.job_id}" if now.job_id else ""
         notes = of_elsewhere(run, experiment)
         if not notes and (edits := edits_since(run, experiment)):
-            notes = [f"it keeps the code that it has; edited since: {edits}"]
+            notes = [f"it keeps its stored code, which differs in {edits}"]
         refusal = "; ".join([f"{run.run_id} is {now.state}{job}: it cannot be started twice", *notes])
         raise RunBusy(
             f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it, or Ctrl-C if "

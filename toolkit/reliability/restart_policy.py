@@ -123,7 +123,7 @@ def _against_retry(run: RunDir, attempts: Sequence[AttemptRecord], experiment: E
         if not _may_be_quarantined(run, attempts, limit):
             return f"{_describe(last)}: again, and the quarantine has not helped"
     elif policy is Policy.ONCE and _times_before(attempts) > 0:
-        again = "without a save in between" if last.step is None else "at the same step"
+        again = "with nothing saved or written in between" if last.step is None else "at the same step"
         return f"{_describe(last)}: again {again}"
     elif policy in (Policy.STOP, Policy.HOLD):
         return _describe(last)

@@ -18,17 +18,18 @@ from toolkit.registry import sections_of_kinds, task_kinds
 _OF_KINDS = ("task", "data", "model")
 
 
-def keys(words: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+def keys(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return every key that can be set, such as resources.nodes, with its choices; empty for free values.
 
-    words   words of a command. If the last file among them is a valid experiment, with all words key=value
-            after it or with those that set kinds, the keys are those of its task; else those of all tasks
+    words   of a command. The keys are those of the task of its last YAML file, with the words key=value
+            after it or only those that set kinds; those of all tasks if that is no valid experiment
     """
     tasks = list(task_kinds().values())
     wholes = {experiment_type(task.experiment) for task in tasks}
     sections = list(sections_of_kinds())
     with suppress(Exception):
-        place = max(place for place, word in enumerate(words) if word.endswith((".yaml", ".yml")))
+        files = [word for word in words if "=" not in word and word.endswith((".yaml", ".yml"))]
+        place = words.index(files[-1])
         overrides = [word for word in words[place + 1 :] if "=" in word and not word.startswith("-")]
         path, no_sweep = Path(words[place]).expanduser(), f"{SWEEP}=null"
         try:

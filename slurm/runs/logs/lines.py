@@ -49,7 +49,7 @@ def _pieces(path: Path, start: int) -> Iterator[bytes]:
 
 
 def _newest(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Leave out the pieces of a line that its next piece overwrites, such as a progress bar's."""
+    """Leave out each piece of a line that the next one overwrites, such as a state of a progress bar."""
     for piece, after in pairwise(chain(pieces, [b""])):
         if piece.endswith(b"\n") or not after.rstrip(b"\r\n").startswith(b"\r"):
             yield piece

@@ -69,7 +69,7 @@ def check_before_queue(
 
 
 def check_code(experiment: Experiment) -> None:
-    """Raise UserError if the code of a new run cannot be copied. A submission does so when it copies it."""
+    """Raise UserError if the code of a new run cannot be copied. Submissions find this when they copy it."""
     if not run_of(experiment).code.exists():
         list(kept_files(experiment))
 

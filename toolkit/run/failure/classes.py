@@ -125,8 +125,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     ),
     SEGFAULT: FailureClass(
         policy=Policy.ONCE,
-        advice="The stacks near the end of the rank's log show where each thread was; 'Current thread', if "
-        f"there is one, called the library or extension at fault. {_RESUME}",
+        advice="Stacks near the end of the rank's log, if it has some, show where each thread was; 'Current "
+        f"thread', if there is one, called the library or extension at fault. {_RESUME}",
     ),
     "diverged": FailureClass(
         policy=Policy.ONCE, advice="Change the experiment: it would diverge at the same step again."

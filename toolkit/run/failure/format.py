@@ -81,8 +81,7 @@ def _batch(batch: Mapping[str, Any], kind: Any) -> str:
     if "micro_batches" not in batch:
         return text
     if kind == "diverged":
-        # Of all micro-batches whose loss is not finite.
-        return f"{text} (in the step's {batch['micro_batches']:,} micro-batches)"
+        return f"{text} (of the micro-batches without a finite loss; the step has {batch['micro_batches']:,})"
     return f"{text} (one of {batch['micro_batches']:,} micro-batches of the step)"
 
 

@@ -65,7 +65,7 @@ def test_keys_are_offered_after_the_experiment_file() -> None:
 
 
 def test_keys_of_every_kind_are_known() -> None:
-    known = keys()
+    known = keys(())
     assert {"seed", "name", "resources.gres", "model.kernels", "data.path", "task.kind"} <= known.keys()
     assert "toy_texts" in known["task.kind"]
     assert "convolutions" in known["model.kind"]

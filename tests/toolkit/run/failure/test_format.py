@@ -32,7 +32,7 @@ def test_out_of_memory_is_formatted_with_batch_and_memory() -> None:
 def test_batch_of_a_diverged_run_may_be_several_micro_batches() -> None:
     batch = {"samples": 14, "micro_batches": 8}
     shown = format_failure({"class": "diverged", "batch": batch})
-    assert "14 samples (in the step's 8 micro-batches)" in shown
+    assert "14 samples (of the micro-batches without a finite loss; the step has 8)" in shown
 
 
 def test_an_incomplete_record_is_formatted() -> None:

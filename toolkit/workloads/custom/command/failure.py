@@ -36,6 +36,8 @@ _PREFIX = re.compile(r"^\[rank\d+\]: ?|^  [+|] (?:Exception Group (?=Traceback))
 #: The first line of a traceback. The last one counts: earlier exceptions may have been handled.
 #: A progress bar may stand before it in its line.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):$", re.MULTILINE)
+#: In the first line of any traceback, also of one in a box by rich.
+_PRINTED = "Traceback (most recent call last)"
 #: The first line of a stack by faulthandler. Those of torch in C++ have the same words after other ones.
 _STACK = re.compile(r"(^Stack |[Tt]hread 0x.*)\(most recent call first\):", re.MULTILINE)
 #: The first line after the indented lines of a traceback: the exception's name and message.
@@ -70,7 +72,7 @@ _ELSEWHERE = " on another rank; "
 #: A frame of a stack in C++, of which torch prints many below an error.
 _FRAME = re.compile(r"\s*(frame #\d+:|#\d+ (0x|.* from \S+:\d+))")
 #: A line of the summary that wandb or Comet prints as the process ends.
-_SUMMARY = re.compile(r"\s*(wandb:|COMET INFO:|$)")
+_SUMMARY = re.compile(r"\s*(wandb:(?! ERROR)|COMET INFO:|$)")
 #: Before a traceback of an error in a destructor, as when Python ends.
 _IGNORED = "Exception ignored "
 #: Replaces the usual advice on a class, which is for tasks of the toolkit.
@@ -110,7 +112,7 @@ def failure_of(
         trace="\n".join(lines[-_SHOWN_LINES:]),
     )
     advice = _ADVICE.get(kind, record["advice"])
-    if kind == "exception" and not (_TRACEBACK.search(output) or _STACK.search(output)):
+    if kind == "exception" and not (_PRINTED in output or _STACK.search(output)):
         advice = "The log has no traceback: see its last lines." + (_BY_SIGNAL if _signal(code) else "")
     return {**record, "advice": advice}
 

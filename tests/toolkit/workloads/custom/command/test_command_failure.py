@@ -299,10 +299,16 @@ def test_advice_for_a_command_names_no_key_of_train() -> None:
     assert "train." not in record(_TRACE + "MemoryError\n")["advice"]
 
 
-def test_traceback_of_faulthandler_counts_as_one() -> None:
-    stack = 'Current thread 0x1 (most recent call first):\n  File "train.py", line 3 in <module>\n'
-    found = record("Fatal Python error: Segmentation fault\n\n" + stack, -11)
-    assert "no traceback" not in found["advice"]
+@pytest.mark.parametrize(
+    "output, code",
+    [
+        ('Fatal Python error: Bus error\n\nThread 0x1 (most recent call first):\n  File "a.py"\n', -7),
+        ("╭─── Traceback (most recent call last) ───╮\n│ train.py:3 in <module>                  │\n", 1),
+    ],
+    ids=["faulthandler", "rich"],
+)
+def test_traceback_of_another_form_counts_as_one(output: str, code: int) -> None:
+    assert "no traceback" not in record(output, code)["advice"]
 
 
 @pytest.mark.parametrize("output", ["a step\n", "raised from f at b.cpp:1 (most recent call first):\n"])

@@ -146,7 +146,7 @@ def check_labels(data: TextTable) -> None:
         if repeated:
             raise DataError(f"data.labels: found {', '.join(repeated)} more than once")
         if not data.labels:
-            raise DataError("data.labels: found an empty list; name them, or set null for those of the data")
+            raise DataError("data.labels: found an empty list; give labels, or null for those of the data")
 
 
 def _tokenizer_description(data: TextTable) -> dict[str, Any]:

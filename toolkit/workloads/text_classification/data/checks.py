@@ -20,6 +20,7 @@ from toolkit.data.sources.split_files import files_by_split, key_of_split
 from toolkit.errors import DataError
 from toolkit.nlp.hub import check_local_model
 from toolkit.nlp.tokenizers.tokenizer_files import TOKENIZER
+from toolkit.system.numpy_import import import_numpy
 from toolkit.system.output.nearest import nearest
 from toolkit.workload import Violation, silent
 from toolkit.workloads.text_classification.config import TextTable
@@ -155,6 +156,7 @@ def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str
         check_sizes(sources[0].path, len(tables[0]), data.splits)
     if (None in files and not is_cut) or _is_plain(tables, labels):
         return {"notable": notable(labels, {}, []), "skipped": skipped.to_json()}
+    import_numpy()
     from toolkit.workloads.text_classification.data.sources.first_pass import survey
 
     found = survey(data, sources, rows, silent)

@@ -1,0 +1,34 @@
+"""Importing NumPy without the threads of its OpenBLAS, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+_NAME = "OPENBLAS_NUM_THREADS"
+_PROGRAM = """
+import json, os, sys
+from toolkit.system.numpy_import import import_numpy
+
+import_numpy()
+print(json.dumps(["numpy" in sys.modules, len(os.listdir("/proc/self/task")), os.environ.get("NAME")]))
+""".replace("NAME", _NAME)
+
+
+def _seen(**variables: str) -> list[object]:
+    """Return what the process saw: whether NumPy was imported, its number of threads, the variable."""
+    kept = {name: value for name, value in os.environ.items() if name != _NAME}
+    shown = subprocess.check_output([sys.executable, "-P", "-c", _PROGRAM], env=kept | variables)
+    found: list[object] = json.loads(shown)
+    return found
+
+
+def test_it_starts_no_thread_and_leaves_no_variable_for_a_job() -> None:
+    assert _seen() == [True, 1, None]
+
+
+def test_a_number_of_threads_that_the_user_chose_is_kept() -> None:
+    # NumPy is imported where it is needed, with this number.
+    assert _seen(**{_NAME: "3"}) == [False, 1, "3"]

@@ -30,7 +30,8 @@ with open(os.environ["CALLS"], "a") as calls:
 if os.environ.get("FAILS", "nothing") in words and words[0] == "run":
     sys.exit(int(os.environ.get("FAILS_WITH", "4")))
 if words[0] in ("submit", "sweep", "run") and os.environ.get("STUDY_RUNS"):
-    # Others start from it: its folder is there, and after training here its weights, of 64 rows.
+    # Others start from it: its folder is there, and after training here its weights, which have the two
+    # sizes that are compared: 64 values of a vector, 99 tokens.
     from pathlib import Path
     from toolkit.config import load
     from toolkit.run.create_run import create_run
@@ -40,9 +41,11 @@ if words[0] in ("submit", "sweep", "run") and os.environ.get("STUDY_RUNS"):
         given = [f"model.word_features={{value}}" if word == varied else word for word in words[2:]]
         run = create_run(load(Path(words[1]), given), Path(os.environ["STK_EXPERIMENT_DIR"]))
         if "resources.requeue=same_job" not in words:
-            header = b'{{"w": {{"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}}}}'
+            sizes = {{name: {{"dtype": "F32", "shape": [rows]}} for name, rows in (("v", 64), ("w", 99))}}
+            sizes["v"]["data_offsets"], sizes["w"]["data_offsets"] = [0, 256], [256, 652]
+            header = json.dumps(sizes).encode()
             run.checkpoint(1).mkdir(parents=True)
-            weights = len(header).to_bytes(8, "little") + header + bytes(256)
+            weights = len(header).to_bytes(8, "little") + header + bytes(652)
             (run.checkpoint(1) / "model.safetensors").write_bytes(weights)
             write_json(run.result, {{"best": {{"step": 1}}}})
 if words[0] == "prepare":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolkit.workloads.spelling.tokenizers.make_tokenizer import characters
+
 _PREPARED = (
     "text/train.txt",
     "dictionaries/merged_train.txt",
@@ -22,9 +24,15 @@ _PREPARED = (
 
 
 def pretend_prepared(data: Path) -> Path:
-    """Make empty files in place of those that scripts/prepare_spelling makes; return their folder."""
+    """Make tiny files in place of those that scripts/prepare_spelling makes; return their folder."""
+    contents = {
+        "tokenizers": characters().to_str(),
+        "misspellings": "{}",
+        "dictionaries": "text\t1\n",
+        "text": "text\n" * 1000,
+    }
     for name in _PREPARED:
         path = data / "spelling" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        path.write_text(contents.get(name.partition("/")[0], "text\n"))
     return data / "spelling"

@@ -121,7 +121,7 @@ def test_report_accounts_for_every_wait_and_advises_on_unused_gpus(story: Story)
     assert min(start["waiting"] for start in report["starts"]) > 0
     assert first["away"] == second["away"] == 0 < third["away"]
     assert {start["repeated"] for start in report["starts"]} == {0}
-    parts = ("training", "starting", "saving", "waiting", "away")
+    parts = ("training", "starting", "saving", "finishing", "waiting", "away")
     lived = third["end"] - first["begin"] + first["waiting"]
     assert sum(start[part] for start in report["starts"] for part in parts) == pytest.approx(lived)
     assert "GPUs" in [each["topic"] for each in report["advice"]]

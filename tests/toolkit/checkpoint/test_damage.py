@@ -26,7 +26,7 @@ from tests.toolkit.support.checkpointing import (
     truncate,
 )
 from tests.toolkit.support.tiny import events
-from toolkit.checkpoint.verification import Identity, verify
+from toolkit.checkpoint.verification import Identity, OtherIdentity, verify
 from toolkit.errors import CheckpointError
 from toolkit.run.events import FORCED, note_event
 from toolkit.run.run_dir import RunDir
@@ -105,17 +105,24 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 def test_flipped_bit_is_never_loaded(
     pristine: RunDir, tmp_path_factory: pytest.TempPathFactory, name: str, place: float, bit: int
 ) -> None:
-    """Some bits of the manifest do not matter: then step 20 is good. Any other damage leads to step 10."""
+    """Some bits of the manifest do not matter: then step 20 is good. Others are those of another experiment,
+    which is refused. Any other damage leads to step 10.
+    """
     run = RunDir(tmp_path_factory.mktemp("flip") / "run")
     shutil.copytree(pristine.path, run.path, symlinks=True)
     path = run.checkpoint(20) / name
     raw = bytearray(path.read_bytes())
     raw[int(place * len(raw))] ^= 1 << bit
     path.write_bytes(raw)
-    state = loaded(run)
-    step = state.progress.step
-    assert step == 10 or (step == 20 and name == "MANIFEST.json")
-    assert facts(state) == expected_facts(step)
+    try:
+        state = loaded(run)
+    except CheckpointError:
+        with pytest.raises(OtherIdentity):
+            verify(run.checkpoint(20), IDENTITY)
+    else:
+        step = state.progress.step
+        assert step == 10 or (step == 20 and name == "MANIFEST.json")
+        assert facts(state) == expected_facts(step)
     shutil.rmtree(run.path.parent)
 
 

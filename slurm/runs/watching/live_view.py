@@ -24,14 +24,18 @@ class Ending(Enum):
 
 
 class LiveView(ABC):
-    """A view on the whole terminal, read again after each interval and redrawn after each key."""
+    """A view on the whole terminal, read again after each interval and redrawn after each key.
 
-    def __init__(self, interval_s: float) -> None:
+    until_finished  whether the view ends when nothing that it shows is live any more
+    """
+
+    def __init__(self, interval_s: float, until_finished: bool) -> None:
         self._interval_s = interval_s
+        self._until_finished = until_finished
 
     @abstractmethod
-    def refresh(self) -> Ending | None:
-        """Read the shown data again; return why the view ends, or None."""
+    def refresh(self) -> bool:
+        """Read the shown data again; return whether any of it may be live."""
 
     @abstractmethod
     def draw(self, width: int, height: int) -> RenderableType:
@@ -42,7 +46,7 @@ class LiveView(ABC):
         """Act on a key; return why the view ends, or None."""
 
     def show(self, console: Console, keyboard: Keyboard) -> Ending:
-        """Show the view until a key or `refresh` ends it; return the reason."""
+        """Show the view until a key or the end of its runs closes it; return the reason."""
         while (ending := self._show(console, keyboard)) is Ending.STOPPED:
             # Stop as Ctrl-Z does, with the terminal restored; `fg` continues here.
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -52,8 +56,9 @@ class LiveView(ABC):
         # The keyboard is the outer context, so that the terminal is restored before an error is shown.
         with keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                ending = self.refresh() or self._until_next_refresh(keyboard, live)
-                if ending is not None:
+                if not self.refresh() and self._until_finished:
+                    return Ending.QUIT
+                if (ending := self._until_next_refresh(keyboard, live)) is not None:
                     return ending
 
     def _until_next_refresh(self, keyboard: Keyboard, live: Live) -> Ending | None:

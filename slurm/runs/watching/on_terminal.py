@@ -28,9 +28,8 @@ Look = Callable[[], RunStatus]
 class Screen(LiveView):
     """The view of one run, and the actions of its keys.
 
-    look            reads the state of the run
-    until_finished  whether the view ends when the run is not live any more
-    is_opened       whether it was opened from the overview; Esc then returns to it
+    look        reads the state of the run
+    is_opened   whether it was opened from the overview; Esc then returns to it
     """
 
     _snapshot: Snapshot
@@ -38,18 +37,17 @@ class Screen(LiveView):
     def __init__(
         self, run: RunDir, look: Look, interval_s: float, until_finished: bool, is_opened: bool = False
     ) -> None:
-        super().__init__(interval_s)
+        super().__init__(interval_s, until_finished)
         self._run = run
         self._look = look
-        self._until_finished = until_finished
         self._is_opened = is_opened
         self._reader = RunReader(run)
         self._message = ""
         self._asks_to_cancel = False
 
-    def refresh(self) -> Ending | None:
+    def refresh(self) -> bool:
         self._snapshot = self._reader.read(self._look())
-        return Ending.QUIT if self._until_finished and not self._snapshot.row.may_live else None
+        return self._snapshot.row.may_live
 
     def draw(self, width: int, height: int) -> Group:
         keys = KEYS_OF_OPENED if self._is_opened else KEYS
@@ -99,19 +97,17 @@ def watch_several(find: Find, interval_s: float, until_finished: bool) -> None:
         row = overview.selected
         assert row is not None
         target = RunDir(Path(row.run_dir))
+
+        def look(run: RunDir = target) -> RunStatus:
+            return poller.look_at(run, find())
+
         # The view of a run that has already ended stays open.
         ends = until_finished and row.is_live
-        screen = _opened(target, poller, find, interval_s, until_finished=ends)
+        screen = Screen(target, look, interval_s, ends, is_opened=True)
         if screen.show(console, keyboard) is Ending.LOG:
             _follow_log(target)
     if until_finished:
         show(overview.rows)
-
-
-def _opened(
-    target: RunDir, poller: RunPoller, find: Find, interval_s: float, *, until_finished: bool
-) -> Screen:
-    return Screen(target, lambda: poller.look_at(target, find()), interval_s, until_finished, is_opened=True)
 
 
 def _follow_log(run: RunDir) -> None:

@@ -23,16 +23,14 @@ _LEAST = 6
 class Overview(LiveView):
     """The table of runs, and the actions of its keys.
 
-    look            reads the states of the runs
-    until_finished  whether the view ends when no run is live any more
+    look   reads the states of the runs
     """
 
     def __init__(
         self, look: Callable[[], Sequence[RunStatus]], interval_s: float, until_finished: bool
     ) -> None:
-        super().__init__(interval_s)
+        super().__init__(interval_s, until_finished)
         self._look = look
-        self._until_finished = until_finished
         self.rows: Sequence[RunStatus] = ()
         self._number = 0
         self._blocks: list[list[Line]] = []
@@ -43,7 +41,7 @@ class Overview(LiveView):
         """The run of the highlighted row; None if there is no run."""
         return self.rows[self._number] if self.rows else None
 
-    def refresh(self) -> Ending | None:
+    def refresh(self) -> bool:
         before = self.selected
         self.rows = self._look()
         # Compared by folder, because runs in different places may have the same id.
@@ -53,8 +51,7 @@ class Overview(LiveView):
         else:
             self._number = self._within(self._number)
         self._width = None
-        has_ended = self._until_finished and not any(row.may_live for row in self.rows)
-        return Ending.QUIT if has_ended else None
+        return any(row.may_live for row in self.rows)
 
     def _within(self, number: int) -> int:
         return max(0, min(number, len(self.rows) - 1))

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import repeat
 from pathlib import Path
 
 from slurm.runs.logs.lines import read_lines, tail_start
@@ -83,11 +84,6 @@ def clock_at(path: Path, position: int) -> Clock:
 
 def merged(logs: Sequence[Iterable[bytes]], clocks: Sequence[Clock]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of all logs by time, each with the number of its log; each log keeps its order."""
-    streams = [_numbered(number, clocks[number].times(lines)) for number, lines in enumerate(logs)]
-    for _, number, line in heapq.merge(*streams, key=lambda each: each[0]):
+    streams = [zip(repeat(number), clocks[number].times(lines)) for number, lines in enumerate(logs)]
+    for number, (_, line) in heapq.merge(*streams, key=lambda each: each[1][0]):
         yield number, line
-
-
-def _numbered(number: int, timed: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, int, bytes]]:
-    for time, line in timed:
-        yield time, number, line

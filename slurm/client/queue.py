@@ -17,37 +17,20 @@ State = Literal["pending", "running", "requeued", "finished", "failed", "cancell
 #: States that do not change any more. `unknown` is not among them: a later query may find the job.
 TERMINAL: frozenset[State] = frozenset({"finished", "failed", "cancelled"})
 
-#: Slurm's state -> ours, as the controller reports it.
-STATES: dict[str, State] = {
-    "PENDING": "pending",
-    "CONFIGURING": "pending",
-    "POWER_UP_NODE": "pending",
-    "EXPEDITING": "pending",
-    "RUNNING": "running",
-    "COMPLETING": "running",
-    "SIGNALING": "running",
-    "STAGE_OUT": "running",
-    "RESIZING": "running",
-    "SUSPENDED": "running",
-    "STOPPED": "running",
-    "UPDATE_DB": "running",
-    "REQUEUED": "requeued",
-    "REQUEUE_FED": "requeued",
-    "REQUEUE_HOLD": "held",
-    "SPECIAL_EXIT": "held",
-    "RESV_DEL_HOLD": "held",
-    "COMPLETED": "finished",
-    "FAILED": "failed",
-    "TIMEOUT": "failed",
-    "OUT_OF_MEMORY": "failed",
-    # Only with PreemptMode=CANCEL, or for a job that may not be requeued. A job that is requeued goes from
-    # COMPLETING to PENDING (measured, 22.05).
-    "PREEMPTED": "failed",
-    "DEADLINE": "failed",
-    "LAUNCH_FAILED": "failed",
-    "RECONFIG_FAIL": "failed",
-    "CANCELLED": "cancelled",
+#: Our state -> Slurm's, as the controller reports them.
+_WORDS: dict[State, str] = {
+    "pending": "PENDING CONFIGURING POWER_UP_NODE EXPEDITING",
+    "running": "RUNNING COMPLETING SIGNALING STAGE_OUT RESIZING SUSPENDED STOPPED UPDATE_DB",
+    "requeued": "REQUEUED REQUEUE_FED",
+    "held": "REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD",
+    "finished": "COMPLETED",
+    # PREEMPTED: only with PreemptMode=CANCEL, or for a job that may not be requeued. A job that is requeued
+    # goes from COMPLETING to PENDING (measured, 22.05).
+    "failed": "FAILED TIMEOUT OUT_OF_MEMORY PREEMPTED DEADLINE LAUNCH_FAILED RECONFIG_FAIL",
+    "cancelled": "CANCELLED",
 }
+#: Slurm's state -> ours.
+STATES: dict[str, State] = {word: state for state, words in _WORDS.items() for word in words.split()}
 
 #: Slurm's states in which a job is started again if it may be requeued. They are final if the controller has
 #: forgotten the job, or may not requeue it.

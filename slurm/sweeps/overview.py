@@ -14,7 +14,7 @@ from slurm.status.rows import RunStatus
 from slurm.sweeps.candidates import states
 from toolkit.files import read_json_lines
 from toolkit.registry import metric_of
-from toolkit.report.formats import clean, score
+from toolkit.report.formats import score
 from toolkit.sweeps.folder import Member, Record, SweepDir
 from toolkit.sweeps.results.collect import task_of
 from toolkit.sweeps.results.tables import compact, terminal_table
@@ -116,16 +116,12 @@ def drawn(found: Overview) -> Group:
 
 def _cells(
     found: Overview, metric: Metric | None, keys: Sequence[str], member: Member, row: RunStatus | None
-) -> list[Text]:
-    values = [Text(clean(compact(member.values.get(key, "")))) for key in keys]
+) -> list[str | Text]:
+    values = [compact(member.values.get(key, "")) for key in keys]
     state = found.states[member.run_id]
-    shown = [*values, Text(member.run_id), Text(state, style=_COLOURS.get(state, ""))]
+    shown: list[str | Text] = [*values, member.run_id, Text(state, style=_COLOURS.get(state, ""))]
     if row is None:
-        return [*shown, Text(), Text(), Text()]
+        return [*shown, "", "", ""]
     value = row.metrics.get(found.record.metric.replace(".", "_", 1))
-    return [
-        *shown,
-        Text(f"{row.step}/{row.total_steps or '?'}"),
-        Text("" if value is None else score(metric, value)),
-        Text(row.job_id or ""),
-    ]
+    reached = f"{row.step}/{row.total_steps or '?'}"
+    return [*shown, reached, "" if value is None else score(metric, value), row.job_id or ""]

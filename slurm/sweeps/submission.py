@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,10 +102,7 @@ def _by_resources(wanted: Iterable[Candidate]) -> list[list[Candidate]]:
 
 def _unfinished_arrays(sweep: SweepDir, live: Iterable[str]) -> dict[str, int]:
     """Return the sweep's unfinished arrays, with the largest number of runs that each may run at once."""
-    tasks: dict[str, int] = {}
-    for job_id in live:
-        array = job_id.partition("_")[0]
-        tasks[array] = tasks.get(array, 0) + 1
+    tasks = Counter(job_id.partition("_")[0] for job_id in live)
     throttles = {array.job_id: array.throttle for array in read_arrays(sweep)}
     return {
         array: min(count, throttles[array] or count) for array, count in tasks.items() if array in throttles

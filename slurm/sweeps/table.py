@@ -10,7 +10,6 @@ from rich.text import Text
 
 from slurm.sweeps.candidates import Candidate
 from slurm.sweeps.request import Wanted
-from toolkit.report.formats import clean
 from toolkit.sweeps.results.tables import compact, terminal_table
 from toolkit.system.output.amounts import counted
 
@@ -29,19 +28,18 @@ def preview(wanted: Wanted) -> Group:
     return Group(table, *more, Text(summary(wanted)))
 
 
-def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[Text]]:
+def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[str | Text]]:
     by_id = {one.run.run_id: one for one in wanted.known}
     seen: set[str] = set()
     for each in wanted.combinations[:_MOST_ROWS]:
         change = Text("the same run as above") if each.run_id in seen else _change(by_id[each.run_id])
         seen.add(each.run_id)
-        values = [Text(clean(compact(each.values.get(key, "")))) for key in keys]
-        yield [*values, Text(each.run_id), change]
+        yield [*(compact(each.values.get(key, "")) for key in keys), each.run_id, change]
     values_of = {each.run_id: each.values for each in wanted.record.removed}
     for row in wanted.removed[: max(0, _MOST_ROWS - len(wanted.combinations))]:
-        values = [Text(clean(compact(values_of[row.run_id].get(key, "")))) for key in keys]
+        values = values_of[row.run_id]
         change = Text(f"removed: {row.state}", style=_COLOURS["removed"])
-        yield [*values, Text(row.run_id), change]
+        yield [*(compact(values.get(key, "")) for key in keys), row.run_id, change]
 
 
 def _change(one: Candidate) -> Text:

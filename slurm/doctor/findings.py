@@ -35,11 +35,3 @@ class Finding:
     found: str
     follows: str = ""
     key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Findings about one subject."""
-
-    title: str
-    findings: tuple[Finding, ...]

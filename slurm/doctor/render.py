@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm.client.quantities import format_minutes
-from slurm.doctor.findings import Finding, Level, Section
+from slurm.doctor.findings import Finding, Level
 from slurm.doctor.partitions import PartitionRow
 from slurm.doctor.run_checks import Report
 from toolkit.report.formats import NOTHING, clean
@@ -32,20 +32,20 @@ def show(report: Report) -> None:
 
 def parts(report: Report, width: int) -> Iterator[RenderableType]:
     """Yield the parts of the output, from top to bottom, for a terminal of this width."""
-    for section in report.sections:
-        yield Text(clean(section.title), style="bold")
-        yield Padding(_findings(section), (0, 0, 1, _INDENT))
-        if section.title == "Slurm" and report.partitions:
+    for title, findings in report.sections.items():
+        yield Text(clean(title), style="bold")
+        yield Padding(_findings(findings), (0, 0, 1, _INDENT))
+        if title == "Slurm" and report.partitions:
             yield Text("Partitions", style="bold")
             yield Padding(_partitions(report.partitions, width), (0, 0, 1, _INDENT))
     yield _summary(report)
 
 
-def _findings(section: Section) -> Table:
+def _findings(findings: Iterable[Finding]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=len(Level.PROBLEM))
     table.add_column()
-    for each in section.findings:
+    for each in findings:
         style = _STYLES[each.level]
         text = Text(_line(each.found))
         if each.follows:
@@ -106,7 +106,7 @@ def _gpus(free: Mapping[str, int], all_of_them: Mapping[str, int]) -> str:
 
 def _summary(report: Report) -> Group:
     """Return the count of each level, and the problems and changes once more."""
-    every = [(section.title, each) for section in report.sections for each in section.findings]
+    every = [(title, each) for title, findings in report.sections.items() for each in findings]
     counts = Counter(finding.level for _, finding in every)
     shown = Text("  ").join(
         Text(f"{counts[level]} {level}", style=_STYLES[level]) for level in Level if counts[level]

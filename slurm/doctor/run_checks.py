@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from slurm.doctor.checks.preemption import preemption
 from slurm.doctor.checks.rules import hosts, limits, requeueing, scheduler
 from slurm.doctor.checks.saves import Saves, measured_saves
 from slurm.doctor.cluster import Cluster, read_cluster
-from slurm.doctor.findings import NOTE, PROBLEM, Finding, Section
+from slurm.doctor.findings import NOTE, PROBLEM, Finding
 from slurm.doctor.partitions import PartitionRow, rows
 from slurm.doctor.remote_probe import WAIT_S, ask_on_host
 from slurm.submission.batch.job_options import partitions_of
@@ -37,28 +37,27 @@ class Report:
     """All findings.
 
     cluster     name of the cluster, empty without Slurm
+    sections    by their titles
     partitions  a row for each, the default one first
     facts       the machines' answers, by place: `here`, and `host` if one was checked
     """
 
     cluster: str
-    sections: tuple[Section, ...]
+    sections: Mapping[str, Sequence[Finding]]
     partitions: tuple[PartitionRow, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def has_problem(self) -> bool:
         """Whether there is a problem that must be solved before a job can work."""
-        return any(finding.level == PROBLEM for section in self.sections for finding in section.findings)
+        return any(each.level == PROBLEM for found in self.sections.values() for each in found)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of --json."""
         return {
             "cluster": self.cluster,
             "findings": [
-                {"section": section.title, **asdict(finding)}
-                for section in self.sections
-                for finding in section.findings
+                {"section": title, **asdict(each)} for title, found in self.sections.items() for each in found
             ],
             "partitions": [asdict(row) for row in self.partitions],
             "facts": self.facts,
@@ -91,25 +90,26 @@ def examine(
     # Not read if the file system did not answer just now.
     saves = measured_saves(experiments) if "path" in here["runs"] else None
     if cluster is None:
-        found = [Section("Slurm", (_without_slurm(wants_slurm),))]
+        found = {"Slurm": [_without_slurm(wants_slurm)]}
     else:
-        found = list(_of_cluster(cluster, saves, partition))
+        found = _of_cluster(cluster, saves, partition)
     host = here.get("machine", {}).get("host", "")
     on_machine = machine.findings(here, "" if cluster is None else _ELSEWHERE)
-    found.append(Section(f"This machine{f', {host}' if host else ''}", tuple(on_machine)))
+    found[f"This machine{f', {host}' if host else ''}"] = list(on_machine)
     there: dict[str, Any] | None = None
     if on_node and cluster is not None:
         there, complaint = _ask_on_host(experiment, cluster, partition, experiments, say)
-        found.append(_of_host(there, complaint))
-    found.append(Section("Files", tuple(_of_files(here))))
+        name = there.get("machine", {}).get("host", "")
+        found[f"Host {name}" if name else "A host of the cluster"] = _of_host(name, there, complaint)
+    found["Files"] = list(_of_files(here))
     if experiment is not None:
         say("checking the experiment")
-        title = f"Experiment {run_id(experiment)}"
-        found.append(Section(title, tuple(_of_experiment(experiment, cluster, saves, here))))
+        of_it = _of_experiment(experiment, cluster, saves, here)
+        found[f"Experiment {run_id(experiment)}"] = list(of_it)
     every = [] if cluster is None else rows(cluster)
     return Report(
         cluster="" if cluster is None else cluster.value("ClusterName"),
-        sections=tuple(found),
+        sections=found,
         partitions=tuple(row for row in every if partition in ("", row.name)),
         facts={"here": here, "host": there},
     )
@@ -167,12 +167,14 @@ def _ask_on_host(
 # -- what it means
 
 
-def _of_cluster(cluster: Cluster, saves: Saves | None, partition: str) -> Iterator[Section]:
-    yield Section("Slurm", tuple(scheduler(cluster)))
-    yield Section("Time limits and preemption", tuple(preemption(cluster, saves, partition)))
-    yield Section("Requeue", tuple(requeueing(cluster)))
-    yield Section("Limits", tuple(limits(cluster)))
-    yield Section("Hosts", tuple(hosts(cluster)))
+def _of_cluster(cluster: Cluster, saves: Saves | None, partition: str) -> dict[str, list[Finding]]:
+    return {
+        "Slurm": list(scheduler(cluster)),
+        "Time limits and preemption": list(preemption(cluster, saves, partition)),
+        "Requeue": list(requeueing(cluster)),
+        "Limits": list(limits(cluster)),
+        "Hosts": list(hosts(cluster)),
+    }
 
 
 def _without_slurm(wants_slurm: bool) -> Finding:
@@ -184,8 +186,7 @@ def _without_slurm(wants_slurm: bool) -> Finding:
     return Finding(NOTE, "Slurm was not asked", follows)
 
 
-def _of_host(there: dict[str, Any], complaint: str) -> Section:
-    host = there.get("machine", {}).get("host", "")
+def _of_host(host: str, there: dict[str, Any], complaint: str) -> list[Finding]:
     found = list(machine.findings(there))
     if "exchange" in there:
         found += files.exchanged(host, there["exchange"])
@@ -198,7 +199,7 @@ def _of_host(there: dict[str, Any], complaint: str) -> Section:
         if "No such file or directory" in complaint:
             follows = f"is {sys.executable} in a folder that all hosts share?"
         found.append(Finding(PROBLEM, f"a step on a host failed: {lines[-1]}", follows))
-    return Section(f"Host {host}" if host else "A host of the cluster", tuple(found))
+    return found
 
 
 def _of_files(here: dict[str, Any]) -> Iterator[Finding]:

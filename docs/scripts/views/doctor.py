@@ -17,7 +17,6 @@ from slurm.doctor.checks.preemption import preemption
 from slurm.doctor.checks.rules import limits, requeueing, scheduler
 from slurm.doctor.checks.saves import Saves
 from slurm.doctor.cluster import Cluster
-from slurm.doctor.findings import Section
 from slurm.doctor.partitions import rows
 from slurm.doctor.render import parts
 from slurm.doctor.run_checks import Report
@@ -47,14 +46,14 @@ def report() -> Report:
     """Return the report on the recorded cluster with GPUs of two kinds, for a user with a large model."""
     here = cluster()
     saves = Saves(runs=6, saves=118, median_s=9.4, longest_s=21.6, longest_run="ned-6f0a4c1e")
-    sections = (
-        Section("Slurm", tuple(scheduler(here))),
-        Section("Time limits and preemption", tuple(preemption(here, saves))),
-        Section("Requeue", tuple(requeueing(here))),
-        Section("Limits", tuple(limits(here))),
-        Section("Host g07", (*machine.findings(HOST), *files.exchanged("g07", EXCHANGE))),
-        Section("Files", tuple(files.findings("runs", "STK_EXPERIMENT_DIR", RUNS))),
-    )
+    sections = {
+        "Slurm": list(scheduler(here)),
+        "Time limits and preemption": list(preemption(here, saves)),
+        "Requeue": list(requeueing(here)),
+        "Limits": list(limits(here)),
+        "Host g07": [*machine.findings(HOST), *files.exchanged("g07", EXCHANGE)],
+        "Files": list(files.findings("runs", "STK_EXPERIMENT_DIR", RUNS)),
+    }
     return Report(cluster="alps", sections=sections, partitions=tuple(rows(here)))
 
 

@@ -13,6 +13,7 @@ import pytest
 from filelock import FileLock
 
 from tests.patience import PATIENCE_S, until
+from tests.slurm.status.folders import new_run
 from tests.slurm.support.environments import ENVIRONMENTS
 from tests.slurm.support.user import Answer, User, surroundings
 from toolkit.files import append_json_line, read_json, read_json_lines
@@ -390,13 +391,7 @@ def test_bad_data_that_only_preparation_finds_leave_nothing_behind(finished: Use
 
 
 def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None:
-    run = user.run()
-    run.path.mkdir(parents=True)
-    user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
-    other, hostile = user.run("seed=9"), user.run("seed=10")
-    for each in (other, hostile):
-        each.path.mkdir()
-        user.write(f"experiments/{each.run_id}/config.yaml", "name: tiny\n")
+    run, other, hostile = (new_run(user.experiments, name) for name in ("here-1", "other-2", "hostile-3"))
     line = {"cluster": "local", "job_id": "local-1", "host": "far\x1b[2Jaway", "name": "n", "time": 1.0}
     append_json_line(hostile.submissions, line | {"boot": "another"})
     with FileLock(run.alive), FileLock(hostile.alive):
@@ -410,9 +405,7 @@ def test_a_foreground_run_cannot_be_cancelled_from_elsewhere(user: User) -> None
 
 
 def test_a_run_that_has_no_log_yet_says_so(user: User) -> None:
-    run = user.run()
-    run.path.mkdir(parents=True)
-    user.write(f"experiments/{run.run_id}/config.yaml", "name: tiny\n")
+    run = new_run(user.experiments)
     assert "has no log of rank 0 yet" in user.refused("logs", run.run_id)
     append_json_line(run.events, {"event": "x"})
     assert user.stk("logs", run.run_id, "-f").code == 0

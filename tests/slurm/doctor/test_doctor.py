@@ -15,9 +15,10 @@ import pytest
 from slurm.client import programs
 from slurm.doctor import run_checks
 from tests.slurm.doctor.clusters import RECORDED
+from tests.slurm.status.folders import new_run
 from tests.slurm.support.stubs import Stubs
 from tests.slurm.support.user import Answer, User
-from toolkit.files import append_json_line, create_once
+from toolkit.files import append_json_line
 from toolkit.monitoring.diagnostics import folder
 from toolkit.monitoring.diagnostics.child_process import ask_here
 
@@ -148,9 +149,7 @@ def test_a_terminal_of_any_width_gets_lines_that_fit(
 
 
 def test_an_experiment_is_compared_with_what_its_run_measured(here: User, slurm: Stubs) -> None:
-    run = here.run()
-    run.path.mkdir(parents=True)
-    create_once(run.config, "name: tiny\n")
+    run = new_run(here.experiments, here.run().run_id)
     append_json_line(run.attempts, {"attempt": 1, "step_s": 0.5, "save_s": 20.0})
     append_json_line(run.events, {"event": "save", "seconds": 20.0, "paused_s": 0.0, "bytes": 1 << 20})
     document = told(here.stk("doctor", here.config, "resources.partition=preemptible", "--json"))

@@ -16,7 +16,7 @@ from toolkit.run.run_dir import RunDir
 
 def new_run(parent: Path, name: str = "tiny-0123abcd") -> RunDir:
     run = RunDir(parent / name)
-    run.path.mkdir()
+    run.path.mkdir(parents=True)
     run.config.write_text("name: tiny\n")
     return run
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.slurm.status.folders import new_run
 from tests.slurm.support.user import User
 
 
 @pytest.mark.parametrize("command", ["submit", "plan"])
 def test_run_in_place_of_an_experiment_file_is_named(user: User, command: str) -> None:
-    run = user.run()
-    run.path.mkdir(parents=True)
-    run.config.write_text("name: tiny\n")
+    run = new_run(user.experiments)
     for name in (run.run_id, run.path):
         assert f"`stk resume {run.run_id}`" in user.refused(command, name)
     for other in (f"elsewhere/{run.run_id}", f"configs/{run.run_id}.yaml"):
@@ -29,8 +28,7 @@ def test_command_without_its_two_dashes_is_named(user: User, words: tuple[str, s
 
 def test_name_of_two_runs_is_no_command(user: User) -> None:
     for name in ("tiny-a", "tiny-b"):
-        (user.experiments / name).mkdir(parents=True)
-        (user.experiments / name / "config.yaml").write_text("name: tiny\n")
+        new_run(user.experiments, name)
     said = user.refused("run", "tiny")
     assert "tiny-a, tiny-b" in said
     assert "(" not in said

@@ -78,14 +78,9 @@ def test_forced_local_run_is_never_a_rank() -> None:
         assert world_of_this_process({**environ, "STK_FORCE_LOCAL": "yes"}) is None
 
 
-@pytest.mark.parametrize("word", ["1", "true", "True", "YES", "on", " on "])
-def test_true_words_force_a_local_run(word: str) -> None:
-    assert is_forced_local({"STK_FORCE_LOCAL": word})
-
-
-@pytest.mark.parametrize("word", ["", "0", "false", "No", "OFF"])
-def test_false_words_do_not_force_a_local_run(word: str) -> None:
-    assert not is_forced_local({"STK_FORCE_LOCAL": word})
+def test_only_true_words_force_a_local_run() -> None:
+    words = ("1", "true", "True", "YES", "on", " on ", "", "0", "false", "No", "OFF")
+    assert [word for word in words if is_forced_local({"STK_FORCE_LOCAL": word})] == [*words[:6]]
     assert not is_forced_local({})
 
 

@@ -143,16 +143,6 @@ def test_watch_shows_each_change_of_two_folders_with_one_name_once(
 
 
 @pytest.mark.usefixtures("eager")
-def test_watch_does_not_release_a_first_start_at_a_chosen_time(
-    job: PretendJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits(job, restarts="0")
-    monkeypatch.setattr(SLEEP, lambda _: job.fake.change("101", state="CANCELLED"))
-    watch(job)
-    assert RELEASE not in job.fake.calls("scontrol")
-
-
-@pytest.mark.usefixtures("eager")
 def test_watch_releases_a_job_only_once(job: PretendJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking again would move its start."""
     waits(job)

@@ -95,12 +95,6 @@ def test_keep_last_0_keeps_only_the_best_of_a_finished_run(user: User, run: RunD
     assert run.last.resolve() == run.checkpoint(20)
 
 
-def test_unfinished_run_keeps_the_checkpoint_it_resumes_from(user: User, run: RunDir) -> None:
-    fail(run)
-    clean(user, "--keep-last", 0, "--yes")
-    assert run.checkpoint_steps() == [20, 40]
-
-
 def test_damaged_newest_checkpoint_is_not_the_one_to_resume_from(user: User, run: RunDir) -> None:
     fail(run)
     (run.checkpoint(40) / WEIGHTS).write_bytes(b"x" * 1000)

@@ -269,6 +269,9 @@ _SET = "TensorDataset(x, (x[:, 0] > 0).long())"
 _SHRINKING = "    with torch.no_grad():\n        model[0].weight.mul_(0.9)\n    x, y = batch"
 _FIRST = "nn.Linear(4, width),"
 _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
+_END = f"{_LOSS}}}\n"
+_LENGTHS = f"{_END}\n\ndef lengths(split):\n    return"
+_PREDICT = f"{_END}\n\ndef predict(model, batch):\n    return"
 
 
 @pytest.mark.parametrize(
@@ -296,6 +299,10 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         (f"{_LOSS}}}", f'{_LOSS}, "accuracy": None}}', STEP, '"accuracy": scores.argmax(1) == labels'),
         (f"{_LOSS}}}", f'{_LOSS}, "weights": [1.0]}}', STEP, "expected a tensor"),
         ('{"loss":', '{} or {"lr": y, "loss":', STEP, "the metric lr, a name that metrics.jsonl uses"),
+        (_END, f"{_LENGTHS} [1]\n", ADDED, "def lengths(split): return"),
+        (_END, f"{_LENGTHS} None and 1 or 'abc'\n", ADDED, "def lengths(split): return"),
+        (_END, f"{_PREDICT} 3\n", ADDED, "(model, batch): return one_value"),
+        (_END, f"{_PREDICT} torch.zeros(2)\n", ADDED, "(model, batch): return one_value"),
     ],
     ids=[
         "an import", "an exit", "no model", "sparse gradients", "a lazy layer", "a batch norm",
@@ -303,28 +310,13 @@ _LOSS = 'nn.functional.cross_entropy(model(x), y, reduction="none")'
         "keys", "no samples", "samples of unequal shapes",
         "a mean for a loss", "a number for a loss", "a loss without the model", "no loss",
         "a mean for a metric", "nothing for a metric", "a list of weights", "a name",
+        "too few lengths", "a text for lengths", "a number for predictions", "too few predictions",
     ],
 )  # fmt: skip
 def test_error_at_job_start_is_reported_with_its_line(old: str, new: str, line: int, right: str) -> None:
     _edit("mine.py", old, new)
     said = _said_at_start()
     assert f"mine.py:{line}: " in said
-    assert right in said
-
-
-@pytest.mark.parametrize(
-    "written, right",
-    [
-        ("def lengths(split):\n    return [1]", "def lengths(split): return"),
-        ("def lengths(split):\n    return None and 1 or 'abc'", "def lengths(split): return"),
-        ("def predict(model, batch):\n    return 3", "(model, batch): return one_value"),
-        ("def predict(model, batch):\n    return torch.zeros(2)", "(model, batch): return one_value"),
-    ],
-)
-def test_invalid_result_of_an_optional_function_is_reported_with_its_line(written: str, right: str) -> None:
-    _add(written)
-    said = _said_at_start()
-    assert f"mine.py:{ADDED}: " in said
     assert right in said
 
 

@@ -76,11 +76,6 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
 
 
-def test_small_files_are_copied_but_not_hidden_or_large_files_or_runs(folder: Path, run: RunDir) -> None:
-    keep(run, folder, folder)
-    assert files(run.user_code) == {"train.py", "models/net.py", "data/rows.csv"}
-
-
 def test_scripts_not_yet_tracked_by_git_are_code_unless_ignored_or_hidden(folder: Path, run: RunDir) -> None:
     """A link to such a file would give the job every later edit of it."""
     git(folder, "init", "-q")
@@ -138,7 +133,7 @@ def test_copied_packages_are_imported_before_the_edited_ones(
 @pytest.mark.parametrize(
     "word", [".", "", "/train", "a b", pytest.param(f"{'echo a; ' * 100}python train.py", id="a long one")]
 )
-def test_words_after_m_that_name_no_module_or_script_are_ignored(
+def test_small_files_are_copied_but_not_hidden_or_large_files_or_runs_if_no_script_is_named(
     folder: Path, run: RunDir, word: str
 ) -> None:
     keep(run, folder, folder, words=("pytest", "-m", word))

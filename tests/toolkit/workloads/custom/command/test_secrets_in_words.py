@@ -95,11 +95,6 @@ def test_a_name_word_path_or_address_is_not_taken_for_the_value_of_a_secret(
     assert command("a", text).task.run[-1] == text
 
 
-def test_key_of_data_is_not_taken_for_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATASET_KEY", "imagenet-1k-2012")
-    assert command("--dataset", "imagenet-1k-2012").task.run[-1] == "imagenet-1k-2012"
-
-
 @pytest.mark.parametrize(
     "variable, value",
     [
@@ -110,9 +105,10 @@ def test_key_of_data_is_not_taken_for_a_secret(monkeypatch: pytest.MonkeyPatch) 
         ("REPORT_DSN", "warehouse-north-1"),
         ("MINIO_ACCESS_KEY", "research-team1"),
         ("AWS_ACCESS_KEY_ID", "research_team_2024"),
+        ("DATASET_KEY", "imagenet-1k-2012"),
     ],
 )
-def test_the_name_of_a_host_or_an_account_is_no_secret(
+def test_the_name_of_a_host_an_account_or_data_is_no_secret(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)

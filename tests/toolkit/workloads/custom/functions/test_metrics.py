@@ -16,9 +16,12 @@ from toolkit.registry import metric_of, metrics_of
 from toolkit.workload import Metric
 
 
-def test_a_metric_without_a_goal_is_refused(config: Path) -> None:
-    (fault,) = faults(config, "evaluation.metric=accuracy")
-    assert "accuracy:max" in fault
+@pytest.mark.parametrize(
+    "metric, said", [("accuracy", "accuracy:max"), ("max:accuracy", "did you mean accuracy:max?")]
+)
+def test_a_metric_without_a_goal_or_after_its_goal_is_one_fault(config: Path, metric: str, said: str) -> None:
+    (fault,) = faults(config, f"evaluation.metric={metric}")
+    assert said in fault
 
 
 def test_a_misspelt_metric_is_named_with_the_faults_of_all_sections(config: Path) -> None:
@@ -72,11 +75,6 @@ def test_metric_of_a_run_without_titles_and_units_is_a_number() -> None:
 def test_metric_is_accepted_if_step_cannot_be_read_from_its_text(config: Path) -> None:
     (config.parent / "digits.py").write_text(DIGITS.replace("    return {", "    return 0 or {"))
     assert load(config, ["evaluation.metric=f1:max"]).evaluation.metric == "f1:max"
-
-
-def test_goal_before_the_metric_is_one_fault(config: Path) -> None:
-    (fault,) = faults(config, "evaluation.metric=max:accuracy")
-    assert "did you mean accuracy:max?" in fault
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,11 @@ def _warnings_with(config: Path, code: str, **resources: Any) -> list[str]:
         ("import torhc", "digits.py:1 imports torhc", "torch"),
         ("import os, torhc.nn as nn", "digits.py:1 imports torhc", "torch"),
         ("\nfrom helpr import width", "digits.py:2 imports helpr", "helper"),
+        ("metrics = {'acuracy': 'max'}", "found acuracy", "accuracy"),
+        ("metrics = [Metric('acuracy', 'max')]", "found acuracy", "accuracy"),
     ],
 )
-def test_import_of_a_missing_module_is_named_in_a_warning(
+def test_missing_module_or_declared_metric_that_step_does_not_return_is_named_in_a_warning(
     config: Path, code: str, named: str, hint: str
 ) -> None:
     config.with_name("helper.py").touch()
@@ -113,13 +115,6 @@ def test_order_of_arguments_is_checked_for_new_experiments_only(config: Path, tm
     assert "expected step(model, batch)" in fault
     stored = load_resolved(tmp_path / "config.yaml")
     assert prediction_fault(stored, tmp_path) == lacks_predict(code)
-
-
-@pytest.mark.parametrize("code", ["metrics = {'acuracy': 'max'}", "metrics = [Metric('acuracy', 'max')]"])
-def test_declared_metric_that_step_does_not_return_is_named_in_a_warning(config: Path, code: str) -> None:
-    (warning,) = _warnings_with(config, code)
-    assert "found acuracy" in warning
-    assert "did you mean accuracy?" in warning
 
 
 @pytest.mark.parametrize("key", ["metrics.acuracy=max", "titles.acuracy=A", "units.acuracy=share"])

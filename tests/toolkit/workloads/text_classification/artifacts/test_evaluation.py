@@ -69,9 +69,12 @@ def test_folded_texts_have_files_of_both_levels(run: RunDir) -> None:
     }
     tables = ClassificationFiles(run)
     texts = read(tables.testset_predictions("mails", whole_texts=True))
-    assert [(row["text_id"], row["text"], row["fragments"]) for row in texts] == [
-        ("4", "whole 4", "2"), ("9", "whole 9", "1"), ("7", "whole 7", "2")
-    ]  # fmt: skip
+    columns = ("text_id", "text", "fragments", "sample", "true_label", "P(ham)", "P(spam)")
+    assert [tuple(row[name] for name in columns) for row in texts] == [
+        ("4", "whole 4", "2", "100", "1", "0.35", "0.65"),
+        ("9", "whole 9", "1", "102", "0", "0.8", "0.2"),
+        ("7", "whole 7", "2", "103", "1", "0.8", "0.2"),
+    ]
     assert read(tables.testset_predictions("mails"))[0]["text"] == "fragment 0"
 
 

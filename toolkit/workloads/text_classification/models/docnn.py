@@ -85,8 +85,8 @@ def _layers(width: int, hidden: tuple[int, ...], classes: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(sizes[-1], classes))
 
 
-def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
-    """Overwrite the rows of all tokens that have a vector in a file; return their number.
+def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> None:
+    """Overwrite the rows of all tokens that have a vector in a file.
 
     path    each line has a token and D numbers, separated by blanks; a first line of two numbers (the header
             of word2vec) is skipped. A token that occurs twice keeps its first vector.
@@ -116,7 +116,6 @@ def load_vectors(path: str, tokens: Sequence[str], into: torch.Tensor) -> int:
         )
     with torch.no_grad():
         into[torch.from_numpy(found)] = torch.from_numpy(values[found]).to(into.dtype)
-    return int(found.sum())
 
 
 def _parse(path: str, line: int, text: str, size: int) -> np.ndarray:

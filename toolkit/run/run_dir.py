@@ -73,10 +73,6 @@ class ReportFiles:
 
     report = named("report")
     report_html = named("report/report.html")
-    report_json = named("report/report.json")
-    """The numbers of the report."""
-    report_markdown = named("report/report.md")
-    """The report's tables, for an issue or a README."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def test_a_sweep_over_seeds_alone_shows_their_mean(user: User, fake: FakeSlurm) 
     for line, accuracy in zip(ask(user, user.config, "seed=1,2")["runs"], (0.8, 0.9), strict=True):
         finish(line, accuracy)
     assert "0.1500 ± 0.0707" in user.stk("sweep", "report", "tiny").out
-    assert "0.1500 ± 0.0707" in folder(user).report_markdown.read_text()
+    assert "0.1500 ± 0.0707" in (folder(user).report / "report.md").read_text()
 
 
 def test_the_declared_goal_is_recorded_whatever_the_metric_is_called(user: User, fake: FakeSlurm) -> None:

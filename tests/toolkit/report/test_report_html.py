@@ -145,7 +145,7 @@ def test_a_run_of_a_missing_task_has_a_report_without_the_sections_of_the_task(t
     page = parse(write_report(run).read_text(encoding="utf-8"))
     assert page.headings[1:5] == ["Scores", "Curves", "Epochs", "Where the time went"]
     assert "accuracy" in [row[0] for row in page.table_with("metric")]
-    document = json.loads(run.report_json.read_text(encoding="utf-8"))
+    document = json.loads((run.report / "report.json").read_text(encoding="utf-8"))
     assert (document["step"], "labels" in document) == (300, False)
     assert {path.name for path in run.report.glob("*.csv")} == {"metrics.csv", "epochs.csv", "starts.csv"}
 

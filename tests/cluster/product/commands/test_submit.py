@@ -109,7 +109,7 @@ def test_run_folder_holds_all_expected_files(story: Story) -> None:
         run.config, run.job, run.submissions, run.attempts, run.events, run.metrics, run.result,
         run.code / "toolkit" / "training" / "worker.py", run.code / "slurm" / "job" / "task.py",
         run.best / "model.safetensors", run.last / "model.safetensors",
-        run.report_html, run.report_json, run.report / "metrics.csv",
+        run.report_html, run.report / "report.json", run.report / "metrics.csv",
         files.classes("validation"), files.classes("test"), files.predictions("test"), run.tensorboard,
     ]  # fmt: skip
     assert [str(path) for path in expected if not path.exists()] == []

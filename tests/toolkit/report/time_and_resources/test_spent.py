@@ -122,7 +122,7 @@ def test_report_at_the_end_of_a_run_omits_the_usage_plot(run: RunDir) -> None:
 
 def test_report_is_written_as_markdown_and_csv(run: RunDir) -> None:
     write_report(run)
-    text = run.report_markdown.read_text()
+    text = (run.report / "report.md").read_text()
     assert "| all | 0:02:30 | 22.0 s | 0:04:29 | 9.2 s | 89.6 % | 0.25 |" in text
     assert "](timeline.png)" in text
     head, *rows = (run.report / "starts.csv").read_text().splitlines()

@@ -169,11 +169,12 @@ def test_values_with_markup_and_formulas_are_escaped(tmp_path: Path) -> None:
     found = results(tmp_path, {hostile: 0.5, "=1+1": 0.7, "null": 0.7}, key="a.<b>|[red]")
     sweep = SweepDir(tmp_path / "sweeps" / "mine")
     page = write_report(sweep, found).read_text()
+    markdown, table = ((sweep.report / name).read_text() for name in ("report.md", "runs.csv"))
     assert "<script>" not in page
-    assert "\x1b" not in page + sweep.report_markdown.read_text() + (sweep.report / "runs.csv").read_text()
-    rows = list(csv.reader(io.StringIO((sweep.report / "runs.csv").read_text())))
+    assert "\x1b" not in page + markdown + table
+    rows = list(csv.reader(io.StringIO(table)))
     assert [row[2] for row in rows[1:]] == ["'=1+1", "null", hostile.replace("\x1b", "\u241b")]
-    assert "|  | a.\\<b\\>\\|\\[red\\] |" in sweep.report_markdown.read_text()
+    assert "|  | a.\\<b\\>\\|\\[red\\] |" in markdown
 
 
 def test_values_are_parsed_in_json_and_plain_in_csv(tmp_path: Path) -> None:

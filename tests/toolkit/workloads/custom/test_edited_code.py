@@ -256,7 +256,7 @@ def test_run_keeps_its_code_until_new_code_is_requested(stk: Stk, tmp_path: Path
     edit(tmp_path, "helper.py")
     assert "has finished with other code" in stk("run", "train.yaml", "--new-code")
     stk("report", run.run_id)
-    assert "helper.py, train.py, from step 1 on" in run.report_markdown.read_text()
+    assert "helper.py, train.py, from step 1 on" in (run.report / "report.md").read_text()
 
 
 def test_a_command_is_not_repeated_with_edited_code(stk: Stk, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_spreadsheet_and_document_have_counts_and_shares(written: RunDir) -> Non
         rows = {row["slice"]: row for row in csv.DictReader(stream)}
     assert list(rows) == ["final_loss", *(name for name in SLICES if name != "final_loss")]
     assert (rows["unif_NS_TL"]["correct"], float(rows["unif_NS_TL"]["accuracy"])) == ("540", 0.6)
-    document = read_json(written.report_json)
+    document = read_json(written.report / "report.json")
     assert document["slices"]["test"]["scores"]["final_loss"]["accuracy_not_nc"] == 1500 / 1880
     assert list(document["slices"]) == ["validation", "test"]
 

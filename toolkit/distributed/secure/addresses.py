@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
@@ -24,38 +24,26 @@ def own_addresses(machines: int) -> list[str]:
     return found or [_LOOPBACK]
 
 
-def addresses_towards(
-    known_as: Sequence[str],
-    own: Collection[str],
-    look_up: Callable[[str], Sequence[str]],
-    source_for: Callable[[str], str],
-) -> list[str]:
+def known_addresses(known_as: Sequence[str]) -> list[str]:
     """Return the addresses of this host that other hosts use; empty if they cannot be determined.
 
     known_as    names or addresses of this host, then of others
-    own         the addresses of this host's interfaces
-    look_up     returns the addresses of a name
-    source_for  returns this host's address on the route to another address; empty if there is no route
 
     On the host itself, its name may resolve to a loopback address, as on Debian (127.0.1.1): then the next
     name decides.
     """
-    usable = {address for address in own if not address.startswith(_LOOPBACK_NET)}
+    usable = {address for address in _every_address() if not address.startswith(_LOOPBACK_NET)}
     for name in known_as:
-        found = [address for address in look_up(name) if not address.startswith(_LOOPBACK_NET)]
+        found = [address for address in _looked_up(name) if not address.startswith(_LOOPBACK_NET)]
         if here := [address for address in found if address in usable]:
             return here
-        if leading := [source for source in map(source_for, found) if source in usable]:
+        if leading := [source for source in map(_source_for, found) if source in usable]:
             return leading[:1]
     return []
 
 
-def known_addresses(known_as: Sequence[str]) -> list[str]:
-    """`addresses_towards` with the current addresses of this host."""
-    return addresses_towards(known_as, _every_address(), _looked_up, _source_for)
-
-
 def _source_for(address: str) -> str:
+    """Return this host's address on the route to another address; empty if there is no route."""
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((address, _DISCARD))
         return str(probe.getsockname()[0])

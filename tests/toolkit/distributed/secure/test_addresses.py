@@ -10,7 +10,6 @@ from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous.find_rank_0 import EVENT, where_to_listen
 from toolkit.distributed.rendezvous.result import JoiningRank
 from toolkit.distributed.secure import addresses
-from toolkit.distributed.secure.addresses import addresses_towards
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -32,14 +31,15 @@ def towards(
         network = address.rpartition(".")[0]
         return next((each for each in own if each.rpartition(".")[0] == network), "")
 
-    return addresses_towards(known_as, own, look_up, source_for)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(addresses, "_every_address", lambda: own)
+        patch.setattr(addresses, "_looked_up", look_up)
+        patch.setattr(addresses, "_source_for", source_for)
+        return addresses.known_addresses(known_as)
 
 
-def test_the_address_of_this_hosts_slurm_name_is_used() -> None:
+def test_all_addresses_of_this_hosts_slurm_name_are_used_and_no_others() -> None:
     assert towards({"n1": [COMPUTE], "n2": ["10.2.0.12"]}) == [COMPUTE]
-
-
-def test_all_addresses_of_this_hosts_name_are_used_and_no_others() -> None:
     assert towards({"n1": [STORAGE, COMPUTE]}) == [STORAGE, COMPUTE]
 
 
@@ -55,12 +55,9 @@ def test_the_route_to_the_launching_host_is_used_if_no_name_resolves() -> None:
     assert towards({}, known_as=("n1", COMPUTE)) == [COMPUTE]
 
 
-def test_unreachable_names_give_no_addresses() -> None:
+def test_unreachable_names_and_loopback_alone_give_no_addresses() -> None:
     assert towards({"n1": ["192.0.2.1"], "n2": ["192.0.2.2"]}, known_as=("n1", "n2")) == []
     assert towards({}, known_as=()) == []
-
-
-def test_a_host_with_loopback_alone_has_no_address() -> None:
     assert towards({"n1": ["127.0.1.1"], "n2": ["10.1.0.12"]}, own=["127.0.0.1"]) == []
 
 
@@ -75,9 +72,12 @@ def joining(run: RunDir, nodes: int = 2) -> JoiningRank:
     return JoiningRank(run=run, world=world, secret=b"", deadline=0.0)
 
 
-def test_rank_0_listens_only_on_the_known_address(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("nodes, expected", [(2, COMPUTE), (1, "127.0.0.1")], ids=["two hosts", "one host"])
+def test_rank_0_listens_only_on_the_known_address_or_on_one_host_on_loopback(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, nodes: int, expected: str
+) -> None:
     monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert where_to_listen(joining(run), [COMPUTE]) == [COMPUTE]
+    assert where_to_listen(joining(run, nodes), [COMPUTE]) == [expected]
     assert events(run, EVENT) == []
 
 
@@ -86,12 +86,6 @@ def test_listening_on_every_address_is_recorded(run: RunDir, monkeypatch: pytest
     assert {*where_to_listen(joining(run), [])} == {*OWN} - {"127.0.0.1"}
     (line,) = events(run, EVENT)
     assert {*line["addresses"]} == {*OWN} - {"127.0.0.1"}
-
-
-def test_rank_0_on_one_host_listens_on_loopback_only(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_every_address", lambda: OWN)
-    assert where_to_listen(joining(run, 1), [COMPUTE]) == ["127.0.0.1"]
-    assert events(run, EVENT) == []
 
 
 def test_a_master_address_of_this_host_is_the_only_address(monkeypatch: pytest.MonkeyPatch) -> None:

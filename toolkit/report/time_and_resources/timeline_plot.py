@@ -12,7 +12,7 @@ from toolkit.report import formats
 from toolkit.report.model import RunSummary
 from toolkit.report.plotting.figures import legend_above, one_panel, png
 from toolkit.report.plotting.themes import Theme
-from toolkit.report.time_and_resources.times import TIME_PARTS, colour
+from toolkit.report.time_and_resources.times import TIME_PARTS
 from toolkit.run.attempts.goodput import Span
 
 _ROWS = 40
@@ -62,7 +62,7 @@ def _draw(title: str, rows: Sequence[tuple[str, list[Span]]], theme: Theme, toge
         )
         found = {span.kind for _, spans in rows for span in spans}
         named = [part for part in TIME_PARTS if part.name in found]
-        legend_above(axes, [Patch(color=colour(part.name, theme), label=part.name) for part in named], 6)
+        legend_above(axes, [Patch(color=part.colour(theme), label=part.name) for part in named], 6)
         return png(figure)
 
 
@@ -73,9 +73,7 @@ def _bars(axes: Axes, row: int, spans: Iterable[Span], begin: float, seconds: fl
         pairs = [((span.begin - begin) / seconds, (span.end - span.begin) / seconds) for span in found]
         height = 0.16 if part.name in ("waiting", "away") else 0.6
         if pairs:
-            axes.broken_barh(
-                pairs, (row - height / 2, height), facecolors=colour(part.name, theme), linewidth=0
-            )
+            axes.broken_barh(pairs, (row - height / 2, height), facecolors=part.colour(theme), linewidth=0)
 
 
 def _share(share: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolkit.report import formats
@@ -25,38 +25,26 @@ class TimePart:
     name    field of toolkit.run.attempts.goodput.Goodput, and its title
     mark    a cell of a bar in a terminal, distinct without colour, too
     style   its colour in a terminal
+    colour  its colour in a plot, from a theme
     """
 
     name: str
     mark: str
     style: str
+    colour: Callable[[Theme], str]
 
 
 #: In the order of an attempt.
 TIME_PARTS = (
-    TimePart(name="away", mark=" ", style="dim"),
-    TimePart(name="waiting", mark="·", style="bright_black"),
-    TimePart(name="starting", mark="▒", style="yellow"),
-    TimePart(name="training", mark="█", style="green"),
-    TimePart(name="repeated", mark="╳", style="red"),
-    TimePart(name="saving", mark="▪", style="cyan"),
-    TimePart(name="finishing", mark="░", style="magenta"),
+    TimePart(name="away", mark=" ", style="dim", colour=lambda theme: theme.grid),
+    TimePart(name="waiting", mark="·", style="bright_black", colour=lambda theme: theme.quiet),
+    TimePart(name="starting", mark="▒", style="yellow", colour=lambda theme: theme.series[4]),
+    TimePart(name="training", mark="█", style="green", colour=lambda theme: theme.series[2]),
+    TimePart(name="repeated", mark="╳", style="red", colour=lambda theme: theme.series[1]),
+    TimePart(name="saving", mark="▪", style="cyan", colour=lambda theme: theme.series[5]),
+    TimePart(name="finishing", mark="░", style="magenta", colour=lambda theme: theme.series[3]),
 )
 BY_NAME = {part.name: part for part in TIME_PARTS}
-
-
-def colour(name: str, theme: Theme) -> str:
-    """Return a part's colour in a plot."""
-    _, orange, green, purple, yellow, light_blue, _ = theme.series
-    known = {
-        "training": green,
-        "repeated": orange,
-        "saving": light_blue,
-        "starting": yellow,
-        "finishing": purple,
-        "waiting": theme.quiet,
-    }
-    return known.get(name, theme.grid)
 
 
 def time_table(summary: RunSummary) -> Table:

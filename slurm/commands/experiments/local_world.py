@@ -13,7 +13,7 @@ from slurm.config.resources import Resources
 from toolkit.config.fields import keys_of
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.launch.machines.layout import DEFAULT_PORT, Machines, layout, machines_of_hosts, own_names
+from toolkit.launch.machines.layout import DEFAULT_PORT, Machines, machines_of_hosts, own_names
 from toolkit.system import idle_gpus
 
 #: Options of `stk run` that describe several machines.
@@ -37,9 +37,9 @@ def machines_here(
     machines = _machines(arguments, experiment, environ, earlier)
     if arguments.procs is not None:
         refuse_more_than_gpus(arguments.procs, experiment, environ)
-    size, most = machines.layout.size, experiment.train.batch_size
+    size, most = machines.size, experiment.train.batch_size
     # resources.world_size is not checked on a single machine: it may be meant for a cluster.
-    resources = experiment.resources if len(machines.layout.counts) > 1 else None
+    resources = experiment.resources if len(machines.counts) > 1 else None
     check_world_size(size, arguments, environ, resources)
     if most is not None and size > most:
         raise UserError(f"the machines have {size} processes in all: it must be {_allowed(experiment)}")
@@ -109,7 +109,7 @@ def _by_hand(arguments: Namespace, resources: Resources) -> Machines:
             f"--node-rank 0 on the first, 1 on the next, up to {len(counts) - 1}"
         )
     return Machines(
-        layout=layout(counts),
+        counts=tuple(counts),
         node=arguments.node_rank or 0,
         master_addr=arguments.master_addr,
         master_port=_port(arguments),
@@ -168,7 +168,7 @@ def rank_environ(machines: Machines, arguments: Namespace, experiment: Experimen
     """
     environ = scrub()
     has_gpus_option = arguments.gpus is not None
-    is_given = has_gpus_option or arguments.gpus_per_node is not None or len(machines.layout.counts) > 1
+    is_given = has_gpus_option or arguments.gpus_per_node is not None or len(machines.counts) > 1
     if not is_given or experiment.train.device == "cpu":
         return environ
     if (granted := granted_gpus(os.environ)) is not None:

@@ -159,8 +159,8 @@ def _run_here(
     old = None
     if machines.node == 0:
         old = _check_or_archive(target, experiment, arguments)
-        warn(_several_ranks(machines.layout.size, experiment))
-    if len(machines.layout.counts) > 1:
+        warn(_several_ranks(machines.size, experiment))
+    if len(machines.counts) > 1:
         return _run_together(experiment, target, arguments, machines, environ)
     is_new = fill_run(target, experiment) or old is not None
     made = target.path.stat()
@@ -212,10 +212,10 @@ def _run_together(
     environ: Mapping[str, str],
 ) -> int:
     """Train with other machines, on which a user has started the same command with the same experiment."""
-    whole = machines.layout
     print(
-        f"{target.run_id}: {machines.describe(machines.node)} of {len(whole.counts)} machines, {whole.size} "
-        f"processes in all; meeting at {machines.master_addr or 'this machine'} port {machines.master_port}",
+        f"{target.run_id}: {machines.describe(machines.node)} of {len(machines.counts)} machines, "
+        f"{machines.size} processes in all; meeting at {machines.master_addr or 'this machine'} port "
+        f"{machines.master_port}",
         file=sys.stderr,
     )
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:

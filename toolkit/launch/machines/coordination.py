@@ -144,7 +144,7 @@ class Coordinator(Nodes):
         for peer in self._lost_peers:
             if peer.node not in self._reports:
                 _record_failure(run, nonce, _lost_record(self.machines, peer, nonce))
-        others = range(1, len(self.machines.layout.counts))
+        others = range(1, len(self.machines.counts))
         reported = {node: report["codes"] for node, report in self._reports.items()}
         return [code for node in others for code in reported.get(node, [_LOST])]
 
@@ -290,7 +290,7 @@ def _lost_record(machines: Machines, peer: Peer, nonce: str) -> dict[str, Any]:
     message = (
         f"{machines.describe(peer.node)} on {peer.host} was lost: its launcher has ended or cannot be reached"
     )
-    rank = machines.layout.first_ranks[peer.node]
+    rank = machines.ranks(peer.node).start
     return failure_record(
         nonce, _NODE_FAILURE, message, rank=rank, host=peer.host, phase="unknown", step=None
     )

@@ -67,7 +67,7 @@ def accept_nodes(
         listener = SecureListener(sockets, stack.enter_context(offered), arrivals.receive_first, refusals)
         stack.callback(listener.close)
         try:
-            while len(arrivals.present) < len(machines.layout.counts) - 1:
+            while len(arrivals.present) < len(machines.counts) - 1:
                 if time.monotonic() > deadline:
                     raise RendezvousError(arrivals.describe_missing(timeout_s, refusals))
                 arrivals.poll()
@@ -138,7 +138,7 @@ def _own_message(machines: Machines, run_id: str) -> dict[str, Any]:
     return {
         "stk": run_id,
         "node": machines.node,
-        "counts": list(machines.layout.counts),
+        "counts": list(machines.counts),
         "host": socket.gethostname(),
     }
 
@@ -148,7 +148,7 @@ def _place(machines: Machines) -> str:
 
 
 def _listen(machines: Machines) -> list[socket.socket]:
-    name, count = machines.master_addr or socket.gethostname(), len(machines.layout.counts)
+    name, count = machines.master_addr or socket.gethostname(), len(machines.counts)
     addresses = addresses_of(name, count) or own_addresses(count)
     try:
         return listen(addresses, machines.master_port)
@@ -208,10 +208,10 @@ class _Arrivals:
     def _check(self, peer: Peer, message: dict[str, Any]) -> None:
         own, here = self._machines, f"node {self._machines.node} ({socket.gethostname()})"
         there = f"node {peer.node} ({peer.host})"
-        if message.get("counts") != list(own.layout.counts):
+        if message.get("counts") != list(own.counts):
             raise UserError(
                 f"the machines have different arguments: {here} has "
-                f"{_counted(own.layout.counts)}, {there} has {_counted(message.get('counts'))}. "
+                f"{_counted(own.counts)}, {there} has {_counted(message.get('counts'))}. "
                 + with_hint(
                     "Start all of them with the same --gpus-per-node, or the same map of hosts.", "hosts"
                 )
@@ -221,10 +221,8 @@ class _Arrivals:
                 f"the machines work on different experiments: {here} on {self._run_id}, {there} on "
                 f"{message.get('stk')}. Start all of them with the same file and the same key=value."
             )
-        if not 0 <= peer.node < len(own.layout.counts):
-            raise UserError(
-                f"{there} has a number that does not exist: there are {len(own.layout.counts)} nodes"
-            )
+        if not 0 <= peer.node < len(own.counts):
+            raise UserError(f"{there} has a number that does not exist: there are {len(own.counts)} nodes")
         other = socket.gethostname() if peer.node == own.node else None
         if peer.node in self.present:
             other = self.present[peer.node].host
@@ -235,7 +233,7 @@ class _Arrivals:
 
     def describe_missing(self, timeout_s: float, refusals: Refusals) -> str:
         """The missing nodes and the refused connections, for a message."""
-        counts = self._machines.layout.counts
+        counts = self._machines.counts
         missing = [node for node in range(1, len(counts)) if node not in self.present]
         names = ", ".join(map(self._machines.describe, missing))
         refused = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from toolkit.config.sections import with_hint
 from toolkit.errors import UserError
@@ -20,48 +19,31 @@ DEFAULT_PORT = 29500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """The ranks of a world over its machines: machine i has counts[i] of them, from first_ranks[i] on."""
-
-    counts: tuple[int, ...]
-    first_ranks: tuple[int, ...]
-    size: int
-
-    def ranks(self, node: int) -> range:
-        """The ranks of one machine."""
-        return range(self.first_ranks[node], self.first_ranks[node] + self.counts[node])
-
-
-def layout(counts: Iterable[int]) -> Layout:
-    """The layout for these numbers of processes per machine. Raises UserError if one is below 1."""
-    counts = tuple(counts)
-    if not counts or min(counts) < 1:
-        raise UserError(f"processes per machine: {_listed(counts) or 'none'}; each machine needs at least 1")
-    *first_ranks, size = accumulate(counts, initial=0)
-    return Layout(counts=counts, first_ranks=tuple(first_ranks), size=size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
     """The machines of a run, as the arguments of `stk run` on this machine describe them.
 
+    counts       processes of each machine
     node         the number of this machine
     names        names of all machines if known; for messages
     master_addr  host name or address of node 0; None if this is node 0 and it was not given
     master_port  port on node 0 to which the others connect
     """
 
-    layout: Layout
+    counts: tuple[int, ...]
     node: int
     names: tuple[str, ...] = ()
     master_addr: str | None = None
     master_port: int = DEFAULT_PORT
 
     def __post_init__(self) -> None:
-        if not 0 <= self.node < len(self.layout.counts):
+        if not self.counts or min(self.counts) < 1:
             raise UserError(
-                f"this machine is node {self.node}, but there are {len(self.layout.counts)} machines: "
-                f"expected a number from 0 to {len(self.layout.counts) - 1}"
+                f"processes per machine: {_listed(self.counts) or 'none'}; each machine needs at least 1"
+            )
+        if not 0 <= self.node < len(self.counts):
+            raise UserError(
+                f"this machine is node {self.node}, but there are {len(self.counts)} machines: "
+                f"expected a number from 0 to {len(self.counts) - 1}"
             )
         if self.node > 0 and self.master_addr is None:
             raise UserError(f"node {self.node} needs the name or address of node 0: give it as --master-addr")
@@ -71,16 +53,26 @@ class Machines:
     @classmethod
     def alone(cls, procs: int) -> Machines:
         """Only this machine, with this number of processes."""
-        return cls(layout=layout([procs]), node=0)
+        return cls(counts=(procs,), node=0)
 
     @property
     def count(self) -> int:
         """Processes on this machine."""
-        return self.layout.counts[self.node]
+        return self.counts[self.node]
+
+    @property
+    def size(self) -> int:
+        """Processes on all machines."""
+        return sum(self.counts)
+
+    def ranks(self, node: int) -> range:
+        """The ranks of one machine."""
+        first = sum(self.counts[:node])
+        return range(first, first + self.counts[node])
 
     def describe(self, node: int) -> str:
         """Describe a machine for messages: its number, its name if known, its ranks."""
-        ranks = self.layout.ranks(node)
+        ranks = self.ranks(node)
         which = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
         return f"node {node} ({', '.join([*self.names[node : node + 1], which])})"
 
@@ -142,11 +134,7 @@ def machines_of_hosts(
     if found > 0 and master_addr is None:
         master_addr = names[0]
     return Machines(
-        layout=layout(counts),
-        node=found,
-        names=tuple(names),
-        master_addr=master_addr,
-        master_port=master_port,
+        counts=tuple(counts), node=found, names=tuple(names), master_addr=master_addr, master_port=master_port
     )
 
 

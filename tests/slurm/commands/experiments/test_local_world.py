@@ -71,7 +71,7 @@ def test_options_determine_process_counts_and_node_number(
     user: User, line: str, counts: tuple[int, ...], node: int
 ) -> None:
     machines = machines_of(user, line)
-    assert (machines.layout.counts, machines.node) == (counts, node)
+    assert (machines.counts, machines.node) == (counts, node)
 
 
 def test_master_address_is_the_option_or_the_first_host(user: User) -> None:
@@ -116,7 +116,7 @@ def test_contradicting_options_are_refused_before_there_is_a_run(user: User, lin
 
 def test_matching_world_size_is_accepted(user: User) -> None:
     assert machines_of(user, "--procs 2 --world-size 2").count == 2
-    assert machines_of(user, "--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").layout.size == 4
+    assert machines_of(user, "--node-rank 0 --gpus-per-node 3,1", WORLD_SIZE="4").size == 4
 
 
 def test_wrong_world_size_in_the_environment_is_refused(user: User) -> None:

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.coordination import Coordinator, Participant, meet_nodes
-from toolkit.launch.machines.layout import Machines, layout
+from toolkit.launch.machines.layout import Machines
 from toolkit.run.failure.records import failure_record, first_failure, write_first
 from toolkit.run.run_dir import RunDir
 
@@ -37,8 +37,7 @@ class Three:
 def three(tmp_path: Path) -> Iterator[Three]:
     port = free_port()
     machines = [
-        Machines(layout=layout(COUNTS), node=node, master_addr="127.0.0.1", master_port=port)
-        for node in range(3)
+        Machines(counts=COUNTS, node=node, master_addr="127.0.0.1", master_port=port) for node in range(3)
     ]
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(3))

@@ -19,7 +19,7 @@ from toolkit.distributed.secure.refusals import Refusals
 from toolkit.errors import RendezvousError, UserError
 from toolkit.launch.machines.handshake import Peer, accept_nodes, join_nodes
 from toolkit.launch.machines.json_socket import JsonSocket
-from toolkit.launch.machines.layout import Machines, layout
+from toolkit.launch.machines.layout import Machines
 from toolkit.launch.machines.secret import known_secrets, offered_secret
 
 SHORT_S = 0.3
@@ -44,7 +44,7 @@ class Meeting:
         self.port = free_port()
 
     def machine(self, node: int, counts: Sequence[int], address: str = "127.0.0.1") -> Machines:
-        return Machines(layout=layout(counts), node=node, master_addr=address, master_port=self.port)
+        return Machines(counts=tuple(counts), node=node, master_addr=address, master_port=self.port)
 
     def call(
         self, counts: Sequence[int], timeout_s: float = PATIENCE_S, refusals: Refusals | None = None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UserError
-from toolkit.launch.machines.layout import Machines, layout, machines_of_hosts, own_names, own_node
+from toolkit.launch.machines.layout import Machines, machines_of_hosts, own_names, own_node
 
 OWN = ("node-a.example.org", "10.0.0.7")
 COUNTS = st.lists(st.integers(1, 16), min_size=1, max_size=12)
@@ -17,7 +17,7 @@ COUNTS = st.lists(st.integers(1, 16), min_size=1, max_size=12)
 
 @given(COUNTS)
 def test_ranks_have_no_gap_and_each_belongs_to_one_machine(counts: list[int]) -> None:
-    world = layout(counts)
+    world = Machines(counts=tuple(counts), node=0)
     ranks = [rank for node in range(len(counts)) for rank in world.ranks(node)]
     assert ranks == list(range(world.size))
     assert [len(world.ranks(node)) for node in range(len(counts))] == counts
@@ -29,14 +29,14 @@ def test_every_machine_computes_the_same_world(counts: list[int]) -> None:
     hosts = dict(zip(names, counts, strict=True))
     seen = [machines_of_hosts(hosts, [name]) for name in names]
     assert [machines.node for machines in seen] == list(range(len(counts)))
-    assert {machines.layout for machines in seen} == {layout(counts)}
+    assert {machines.counts for machines in seen} == {tuple(counts)}
     assert {machines.master_addr for machines in seen[1:]} <= {names[0]}
 
 
 @pytest.mark.parametrize("counts", [[], [0], [3, 0], [2, -1]])
 def test_a_machine_without_a_process_is_refused(counts: list[int]) -> None:
     with pytest.raises(UserError, match="each machine needs at least 1"):
-        layout(counts)
+        Machines(counts=tuple(counts), node=0)
 
 
 def test_this_machine_is_recognized_by_any_of_its_names_and_by_no_other() -> None:
@@ -50,13 +50,13 @@ def test_hosts_are_numbered_in_order_and_the_first_is_the_master() -> None:
     machines = machines_of_hosts({"node-b": 3, "node-a": 0, "node-c": 2}, OWN)
     assert (machines.node, machines.master_addr) == (1, "node-b")
     # Without a GPU it runs one process.
-    assert (machines.layout.counts, machines.count) == ((3, 1, 2), 1)
+    assert (machines.counts, machines.count) == ((3, 1, 2), 1)
 
 
 @pytest.mark.parametrize("node, counts", [(None, (4, 3)), (0, (4, 3)), (1, (3, 4))])
 def test_an_unlisted_machine_is_added_with_all_its_gpus(node: int | None, counts: tuple[int, ...]) -> None:
     machines = machines_of_hosts({"node-b": 3}, OWN, own_count=4, node=node)
-    assert (machines.node, machines.layout.counts) == (node or 0, counts)
+    assert (machines.node, machines.counts) == (node or 0, counts)
 
 
 def test_a_node_rank_that_contradicts_the_hosts_is_refused() -> None:
@@ -76,11 +76,11 @@ def test_a_node_rank_that_contradicts_the_hosts_is_refused() -> None:
 )
 def test_a_wrong_number_address_or_port_is_refused(place: dict[str, Any], problem: str) -> None:
     with pytest.raises(UserError, match=problem):
-        Machines(layout=layout([3, 1]), **place)
+        Machines(counts=(3, 1), **place)
 
 
 def test_a_machine_is_described_by_number_name_and_ranks() -> None:
-    machines = Machines(layout=layout([3, 1]), node=0, names=("node-a", "node-b"))
+    machines = Machines(counts=(3, 1), node=0, names=("node-a", "node-b"))
     assert machines.describe(0) == "node 0 (node-a, ranks 0 to 2)"
     assert machines.describe(1) == "node 1 (node-b, rank 3)"
 

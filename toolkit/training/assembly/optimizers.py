@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,23 +20,17 @@ Group = dict[str, Any]
 _FUSED = ("adam", "adamw", "sgd")
 
 
-class MakesOptimizer(Protocol):
-    """The method that a task needs for `optimizer.kind: own`."""
-
-    def optimizer(self, model: nn.Module, config: Optimizer) -> torch.optim.Optimizer:
-        """An optimizer over parameters of the model, in an order that is the same each time."""
-
-
 def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> torch.optim.Optimizer:
     """An optimizer over the trainable parameters; those that `no_decay` names get no weight decay.
 
     The parameters are in the order of the model, so that a stored state fits.
 
-    task   makes the optimizer if `optimizer.kind` is own
+    task   its method `optimizer(model, config)` makes the optimizer if `optimizer.kind` is own: over
+           parameters of the model, in an order that is the same each time
     """
     if config.kind == OWN:
-        maker: MakesOptimizer = task
-        return maker.optimizer(model, config)
+        own: torch.optim.Optimizer = task.optimizer(model, config)
+        return own
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from toolkit.exit_codes import ExitCode
-from toolkit.files import read_json, write_view
+from toolkit.files import read_object, write_view
 from toolkit.reliability.heartbeat import Heartbeat, culprit_of, format_hang, suspicion
 from toolkit.run.failure.classes import HANG
 from toolkit.run.failure.records import failure_record, first_failure, last_heartbeat, write_first
@@ -62,18 +62,6 @@ class Pulse:
     failure_context: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _View:
-    """A peer's heartbeat as last read, and the time of its last change."""
-
-    content: Mapping[str, Any] | None = None
-    since: float = field(default_factory=time.monotonic)
-
-    def look(self, content: Mapping[str, Any] | None, now: float) -> None:
-        if content is not None and content != self.content:
-            self.content, self.since = content, now
-
-
 class Watchdog:
     """Watches this rank, and the others while this one makes no progress. Use as a context manager.
 
@@ -93,7 +81,8 @@ class Watchdog:
         self._looked = time.monotonic()
         self._still_s = 0.0
         self._has_dumped = False
-        self._views: dict[int, _View] = {}
+        # The heartbeats of the others as last read, and the time of their last change.
+        self._views: dict[int, tuple[Mapping[str, Any], float]] = {}
 
     def __enter__(self) -> Watchdog:
         self._run.heartbeat(self._world.nonce, self._world.rank).parent.mkdir(parents=True, exist_ok=True)
@@ -196,15 +185,14 @@ class Watchdog:
 
     def _peer(self, rank: int, limit_s: float) -> Heartbeat:
         """The heartbeat of another rank; it is silent if it has not changed for long."""
-        view, now = self._views.setdefault(rank, _View()), time.monotonic()
-        content = None
-        with suppress(OSError, ValueError):
-            content = read_json(self._run.heartbeat(self._world.nonce, rank))
-        view.look(content, now)
-        known = view.content or {}
+        now = time.monotonic()
+        known, since = self._views.setdefault(rank, ({}, now))
+        content = read_object(self._run.heartbeat(self._world.nonce, rank))
+        if content and content != known:
+            known, since = self._views[rank] = content, now
         # The peer's own limit may be longer, and a busy machine must not count as silent.
         patience_s = max(0.45 * max(limit_s, known.get("limit_s") or 0.0), 3 * self._period_s, _SILENCE_S)
-        is_silent = now - view.since > patience_s
+        is_silent = now - since > patience_s
         return from_json(Heartbeat, {**known, "rank": rank, "is_silent": is_silent})
 
     def _dump(self, own: Heartbeat) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from toolkit.distributed.secure.channel import Lost
 from toolkit.distributed.secure.refusals import Refusals
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.handshake import Peer, accept_nodes, join_nodes
-from toolkit.launch.machines.json_socket import Lost
 from toolkit.launch.machines.layout import Machines
 from toolkit.launch.machines.secret import known_secrets, offered_secret
 from toolkit.run.events import note_event

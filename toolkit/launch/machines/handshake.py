@@ -18,12 +18,12 @@ from typing import Any
 
 from toolkit.config.sections import with_hint
 from toolkit.distributed.secure.addresses import addresses_of, own_addresses
-from toolkit.distributed.secure.channel import Channel, NotAuthenticated, authenticate_to_server
+from toolkit.distributed.secure.channel import Channel, Lost, NotAuthenticated, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals
 from toolkit.distributed.secure.secret import HOW_TO_GIVE
 from toolkit.errors import RendezvousError, UserError
-from toolkit.launch.machines.json_socket import JsonSocket, Lost
+from toolkit.launch.machines.json_socket import JsonSocket
 from toolkit.launch.machines.layout import Machines
 
 _POLL_S = 0.2

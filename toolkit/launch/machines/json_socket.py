@@ -7,8 +7,6 @@ from typing import Any
 
 from toolkit.distributed.secure.channel import Channel, Lost
 
-__all__ = ["JsonSocket", "Lost"]
-
 
 class JsonSocket:
     """One side of a connection."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -108,15 +108,12 @@ def detection_batch(texts: Sequence[Text]) -> DetectionBatch:
 
 
 def correction_batch(texts: Sequence[Text]) -> CorrectionBatch:
-    structure = _structure(texts)
-    golds = [
-        [3 + token % (OUTPUTS - 3) for word in text for piece in word for token in piece] for text in texts
-    ]
+    structure, targets = _structure(texts), targets_of([[_pieces(text)] for text in texts])
     return CorrectionBatch(
         tokens=structure["tokens"],
         lengths=structure["lengths"],
-        targets=padded([[BEGIN, *gold] for gold in golds], PAD),
-        labels=padded([[*gold, END] for gold in golds], NONE),
+        targets=targets["targets"],
+        labels=targets["labels"],
     )
 
 
@@ -162,46 +159,49 @@ def scored(model: nn.Module, batch: Batch, *rows: int) -> Any:
     return model(torch.tensor(rows) if rows else torch.arange(len(batch.tokens)), batch)
 
 
-_labels = attrgetter("labels")
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A small model, its batches, and the scores and labels that are compared.
+
+    keys    other keys of its section
+    part    name of the compared scores, if the model returns several
+    wanted  name of their labels
+    """
+
+    kind: str
+    batch_of: Callable[[Sequence[Text]], Any]
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
+    wanted: str = "labels"
+
+    def make(self) -> Any:
+        return small(self.kind, **self.keys)
+
+    def scores(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        found = scored(model, batch)
+        scores: torch.Tensor = getattr(found, self.part) if self.part else found
+        return scores
+
+    def labels(self, batch: Batch) -> torch.Tensor:
+        labels: torch.Tensor = getattr(batch, self.wanted)
+        return labels[:, 0] if "of_texts" in self.keys else labels
 
 
-def _labels_of_texts(batch: DetectionBatch) -> Any:
-    return batch.labels[:, 0]
-
-
-#: Functions that build a model, make its batch, and return its scores and the labels of these.
-Case = tuple[
-    Callable[[], nn.Module],
-    Callable[[Sequence[Text]], Any],
-    Callable[[nn.Module, Any], torch.Tensor],
-    Callable[[Any], torch.Tensor],
-]
-CASES: dict[str, Case] = {
-    "transformer": (lambda: small("transformer", word_features=False), detection_batch, scored, _labels),
-    "transformer with features": (lambda: small("transformer"), detection_batch, scored, _labels),
-    "transformer of texts": (
-        lambda: small("transformer", of_texts=True), detection_batch, scored, _labels_of_texts,
+CASES = {
+    "transformer": Case("transformer", detection_batch, {"word_features": False}),
+    "transformer with features": Case("transformer", detection_batch),
+    "transformer of texts": Case("transformer", detection_batch, {"of_texts": True}),
+    "graph": Case("graph", detection_batch, {"word_features": False}),
+    "graph with features": Case("graph", detection_batch),
+    "graph of texts": Case("graph", detection_batch, {"of_texts": True, "token_fully_connected": True}),
+    "nmt": Case("nmt", correction_batch),
+    "words_nmt": Case("words_nmt", words_batch),
+    "words_nmt with the text": Case("words_nmt", words_batch, {"use_sequence_context": True}),
+    "repair": Case("tokenization_repair", repair_batch),
+    "plus": Case("tokenization_repair_plus", plus_batch, {"num_sec_layers": 0}, part="words"),
+    "plus with correction": Case(
+        "tokenization_repair_plus", plus_batch, part="written", wanted="target_labels"
     ),
-    "graph": (lambda: small("graph", word_features=False), detection_batch, scored, _labels),
-    "graph with features": (lambda: small("graph"), detection_batch, scored, _labels),
-    "graph of texts": (
-        lambda: small("graph", of_texts=True, token_fully_connected=True),
-        detection_batch, scored, _labels_of_texts,
-    ),
-    "nmt": (lambda: small("nmt"), correction_batch, scored, _labels),
-    "words_nmt": (lambda: small("words_nmt"), words_batch, scored, _labels),
-    "words_nmt with the text": (
-        lambda: small("words_nmt", use_sequence_context=True), words_batch, scored, _labels,
-    ),
-    "repair": (lambda: small("tokenization_repair"), repair_batch, scored, _labels),
-    "plus": (
-        lambda: small("tokenization_repair_plus", num_sec_layers=0),
-        plus_batch, lambda *given: scored(*given).words, _labels,
-    ),
-    "plus with correction": (
-        lambda: small("tokenization_repair_plus"),
-        plus_batch, lambda *given: scored(*given).written, attrgetter("target_labels"),
-    ),
-}  # fmt: skip
+}
 #: Those that write each word separately.
 WRITES_WORDS = ("words_nmt", "words_nmt with the text", "plus with correction")

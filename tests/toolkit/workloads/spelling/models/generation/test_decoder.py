@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -67,10 +65,9 @@ def test_generation_of_a_text_has_the_scores_of_training() -> None:
 @pytest.mark.parametrize("name", WRITES_WORDS)
 @torch.no_grad()
 def test_generation_of_separate_words_has_the_scores_of_training(name: str) -> None:
-    make, batch_of, scores, _ = CASES[name]
-    model: Any = make().eval()
-    batch = batch_of([LONG, SHORT])
-    training = scores(model, batch).log_softmax(-1)
+    case = CASES[name]
+    model, batch = case.make().eval(), case.batch_of([LONG, SHORT])
+    training = case.scores(model, batch).log_softmax(-1)
     words, texts = model.reading(batch)
     paths, wanted = [], []
     for text, number in zip(texts.tolist(), numbers(texts.tolist()), strict=True):

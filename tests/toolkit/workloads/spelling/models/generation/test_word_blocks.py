@@ -31,12 +31,12 @@ def test_words_as_separate_rows_have_their_tokens() -> None:
 
 @pytest.mark.parametrize("name", WRITES_WORDS)
 def test_changed_output_of_a_word_does_not_change_scores_of_other_words(name: str) -> None:
-    make, batch_of, scores, _ = CASES[name]
-    model, batch = make().eval(), batch_of(TEXTS)
+    case = CASES[name]
+    model, batch = case.make().eval(), case.batch_of(TEXTS)
     changed = batch.targets.clone()
     own = batch.target_words == 1
     changed[own] = 29
-    before, after = scores(model, batch), scores(model, replace(batch, targets=changed))
+    before, after = case.scores(model, batch), case.scores(model, replace(batch, targets=changed))
     moved = (before - after).abs().amax(-1) > 1e-6
     assert bool(moved[own].any())
     assert not bool(moved[~own].any())

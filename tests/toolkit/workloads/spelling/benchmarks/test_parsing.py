@@ -42,24 +42,9 @@ def score(of: Sheet, *predictions: str) -> Figures:
     return of.score(predictions, "mine.txt", lambda lines: None)
 
 
-def test_a_dictionary_separates_errors_that_are_words(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "sed_words", ("teh form him",), ("1 1 0",), dictionary={"form", "him"})
-    found = score(of, "1 0 0")
-    assert (found["real_word_rate"], found["non_word_rate"]) == (0.0, 1.0)
-
-
 def test_labels_of_lines_are_compared_one_by_one(tmp_path: Path) -> None:
     found = score(sheet(tmp_path, *OF_LINES), "1", "1")
     assert (found["precision"], found["recall"], found["sequence_accuracy"]) == (0.5, 1.0, 0.5)
-
-
-def test_corrections_are_scored_in_words_and_characters(tmp_path: Path) -> None:
-    of = sheet(tmp_path, "sec", ("teh cat", "fine"), ("the cat", "fine"))
-    found = score(of, "teh cat", "fine")
-    assert found["f1"] == 0
-    assert found["sequence_f1"] == 0.5
-    assert found["mned"] == pytest.approx(1 / 7)
-    assert score(of, "the cat", "fine")["f1"] == 1
 
 
 def test_many_lines_are_scored_in_parts_and_each_part_is_reported(tmp_path: Path) -> None:

@@ -34,6 +34,6 @@ def test_the_score_of_no_labels_is_0() -> None:
 
 def test_rates_are_shares_of_the_errors_of_a_kind() -> None:
     # Prediction, gold, real word.
-    rows = [(True, True, True), (False, True, True), (True, True, False), (True, False, True)]
-    found = score(rows)
+    real = [(True, True, True), (False, True, True), (True, False, True)]
+    found = score([*real, (True, True, False), (True, True, False)])
     assert found.rates() == {"real_word_rate": 0.5, "non_word_rate": 1.0}

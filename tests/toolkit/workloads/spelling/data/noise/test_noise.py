@@ -15,7 +15,6 @@ from rapidfuzz.distance import OSA
 
 from tests.toolkit.nlp.sentences import TEXTS
 from toolkit.workloads.spelling.config.noise import (
-    NOISES,
     ArtificialNoise,
     ChainedNoise,
     MixedNoise,
@@ -28,7 +27,7 @@ from toolkit.workloads.spelling.config.noise import (
     WhitespaceNoise,
 )
 from toolkit.workloads.spelling.data.noise.from_config import Noise, noise_of, noised
-from toolkit.workloads.spelling.data.noise.misspellings import Misspellings, write_misspellings
+from toolkit.workloads.spelling.data.noise.misspellings import Misspellings
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.noise.word_noise import editable_pieces, misspelt
 from toolkit.workloads.spelling.data.texts.token_types import is_special
@@ -288,17 +287,7 @@ def test_a_switch_chooses_by_weight_for_each_sample():
     assert len(set(islice(zip(*[iter(changed)] * 8, strict=True), 20))) > 10, "not by batches"
 
 
-# ---- all kinds
-
-
-def test_every_kind_of_noise_can_be_applied(tmp_path):
-    write_misspellings(tmp_path / "m.json", {"the": ["teh"]})
-    parts = (NoNoise(),)
-    given = {"misspellings": str(tmp_path / "m.json"), "steps": parts, "choices": parts}
-    for cls in NOISES.values():
-        names = {each.name for each in dataclasses.fields(cls)}
-        noise = noise_of(cls(**{name: value for name, value in given.items() if name in names}))
-        assert len(list(noised(noise, TEXTS, 1))) == len(TEXTS)
+# ---- files
 
 
 def test_a_file_of_misspellings_is_read_once():

@@ -36,8 +36,3 @@ def test_a_limit_is_spread_evenly_over_the_file(hundred, limit):
     assert len(numbers) == min(limit, 100)
     steps = {b - a for a, b in itertools.pairwise(numbers)}
     assert max(steps, default=0) - min(steps, default=0) <= 1
-
-
-def test_a_limit_works_for_a_file_without_texts(tmp_path):
-    (tmp_path / "t.txt").write_text("\n")
-    assert list(spread(tmp_path / "t.txt", 5)) == []

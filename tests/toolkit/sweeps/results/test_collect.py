@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,18 @@ def results(
     key: str = "lr",
     metric: str | None = None,
     config: str = "/mine.yaml",
+    more: Sequence[dict[str, str]] | None = None,
 ) -> Results:
-    """The results of runs with these values; a text stands for a file of just that."""
+    """The results of runs with these values; a text stands for a file of just that.
+
+    more  values of other keys, for each run
+    """
     sweep = SweepDir(folder / "sweeps" / "mine")
     members = []
     for number, (value, score) in enumerate(scores.items()):
         run = sweep.run(f"run-{number}")
         run.path.mkdir(parents=True)
-        members.append(Member(run_id=run.run_id, values={key: value}))
+        members.append(Member(run_id=run.run_id, values={key: value, **(more[number] if more else {})}))
         known = {"step": 4, "seconds": 60.0, "metrics": {"validation": {"accuracy": score}}}
         if score is not None:
             run.result.write_text(score if isinstance(score, str) else json.dumps(known))
@@ -83,21 +88,8 @@ def test_of_runs_with_equal_scores_the_one_with_the_lower_loss_is_the_best(
 
 
 def test_of_groups_with_equal_means_the_one_with_the_lower_mean_loss_is_the_best(tmp_path: Path) -> None:
-    sweep, members = SweepDir(tmp_path / "sweeps" / "mine"), []
-    for number, loss in enumerate((0.1, 0.9, 0.3, 0.4)):
-        run = sweep.run(f"run-{number}")
-        run.path.mkdir(parents=True)
-        run.result.write_text(run_with(0.9, loss))
-        members.append(Member(run_id=run.run_id, values={"lr": str(number // 2), "seed": str(number % 2)}))
-    record = Record(
-        name="mine",
-        config="",
-        method="grid",
-        metric="validation.accuracy",
-        goal="max",
-        members=tuple(members),
-    )
-    found = read_results(sweep, record, {})
+    runs = {str(seed): run_with(0.9, loss) for seed, loss in enumerate((0.1, 0.9, 0.3, 0.4))}
+    found = results(tmp_path, runs, key="seed", more=[{"lr": each} for each in "0011"])
     assert [group.values["lr"] for group in found.groups] == ["1", "0"]
     assert found.best is not None
     assert found.best.run_id == "run-0"

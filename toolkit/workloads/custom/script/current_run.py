@@ -169,7 +169,9 @@ class CurrentRun:
         try:
             yield folder
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            # Another rank may still be writing into it: the next attempt deletes it.
+            if self._place.size == 1 or group() is None:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         self._finish(folder, step, begun, best=best, keep=keep)
 

@@ -300,6 +300,19 @@ def test_error_while_saving_leaves_no_checkpoint(run: RunDir) -> None:
     assert list(run.checkpoints.iterdir()) == []
 
 
+def test_error_of_one_rank_while_saving_keeps_the_files_of_the_others_until_the_next_attempt(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current_run, "group", lambda: SimpleNamespace(get_world_size=lambda: 2))
+    with pytest.raises(ZeroDivisionError), start(run, rank=1, size=2).checkpoint(1) as folder:
+        (folder / "rank_0.pt").write_text("another rank writes this")
+        _ = 1 / 0
+    assert (folder / "rank_0.pt").exists()
+    assert run.checkpoint_steps() == []
+    assert start(run).latest_checkpoint() is None
+    assert list(run.checkpoints.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "changed, process, is_kept",
     [

@@ -185,7 +185,12 @@ class _Stream:
             before = set(multiprocessing.active_children())
             self._batches = iter(self._loader)
             self._workers = [each for each in multiprocessing.active_children() if each not in before]
-        found = next(self._batches)
+        try:
+            found = next(self._batches)
+        except (ConnectionError, EOFError, FileNotFoundError):
+            # A worker died before its batch was fetched. Torch looks for dead ones only while it waits.
+            next(self._batches)
+            raise
         self._requested.popleft()
         if isinstance(found, _Failed):
             raise found.error

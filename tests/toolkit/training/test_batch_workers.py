@@ -253,6 +253,24 @@ def test_a_failure_in_a_worker_is_raised_in_the_rank_with_its_traceback(
         assert "in collate" in "".join(raised.value.__notes__)
 
 
+def test_a_batch_that_cannot_be_fetched_from_a_dying_worker_is_reported_as_its_death(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its connections are closed a moment before the worker counts as dead."""
+    stream = batch_workers._Stream(Tensors(), _requests(), 1)
+    stream.batch()
+    loader: Any = stream._batches
+    assert loader._worker_result_queue._reader.poll(PATIENCE_S)
+    (worker,), answers = loader._workers, iter([True])
+    with batch_workers._deaths_ignored():
+        worker.kill()
+        worker.join()
+    monkeypatch.setattr(worker, "is_alive", lambda: next(answers, False))
+    with pytest.raises(RuntimeError, match="DataLoader worker"):
+        stream.batch()
+    stream.close()
+
+
 def test_stop_signals_do_not_end_the_workers() -> None:
     batches = make_batches(Numbers(), _requests(range(40)), CPU, 1)
     process = next(batches)[2]

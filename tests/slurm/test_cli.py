@@ -271,3 +271,25 @@ def test_the_command_and_the_module_are_the_same(user: User) -> None:
     assert answer.code == 0
     assert json.loads(answer.out) == json.loads(user.stk("plan", user.config, "--json").out)
     assert Path(sys.executable).name in json.loads(answer.out)["script"]
+
+
+@pytest.mark.parametrize("command, is_short", [("plan", True), ("run", False)])
+def test_a_process_that_may_train_keeps_its_threads_and_its_garbage_collection(
+    command: str, is_short: bool
+) -> None:
+    program = f"""
+import gc, os, sys
+from slurm.__main__ import main
+from toolkit.system.numpy_import import import_numpy
+before = gc.get_threshold()
+sys.argv = ["stk", "{command}", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+import_numpy()
+print("numpy" in sys.modules, gc.get_threshold() != before)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    said = subprocess.check_output([sys.executable, "-P", "-c", program], env=environment, text=True)
+    assert said.splitlines()[-1] == f"{is_short} {is_short}"

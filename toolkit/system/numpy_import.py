@@ -1,24 +1,31 @@
-"""Importing NumPy in a command that does no linear algebra."""
+"""Importing NumPy without threads, in a command of `stk` that does no linear algebra."""
 
 from __future__ import annotations
 
 import os
-import sys
 
 #: Read by OpenBLAS, which NumPy's wheels contain, while it is loaded.
 _THREADS = "OPENBLAS_NUM_THREADS"
+#: What this process does without; empty in a program that uses `stk` from Python, and in one that trains.
+_left_out: set[str] = set()
+
+
+def leave_out_threads() -> None:
+    """Let `import_numpy` leave out the threads in this process, for as long as it lives."""
+    _left_out.add(_THREADS)
 
 
 def import_numpy() -> None:
-    """Import NumPy without the threads of its OpenBLAS, unless it is imported or the user chose their number.
+    """Import NumPy without the threads of its OpenBLAS, if `leave_out_threads` was called; else do nothing.
 
-    OpenBLAS starts a thread for each core. Most of the time of the import goes there, and a login node may
-    limit the threads of a user. The variable is removed again, because a job inherits the environment.
+    OpenBLAS starts a thread for each core. That takes half the time of the import, and a login node may
+    limit the threads of a user. A number that the user chose is kept. The variable is removed again,
+    because a job inherits the environment.
     """
-    if "numpy" in sys.modules or _THREADS in os.environ:
+    if _THREADS not in _left_out or _THREADS in os.environ:
         return
     os.environ[_THREADS] = "1"
     try:
         import numpy  # noqa: F401
     finally:
-        del os.environ[_THREADS]
+        os.environ.pop(_THREADS, None)

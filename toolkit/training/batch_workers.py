@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
@@ -188,8 +189,9 @@ class _Stream:
         try:
             found = next(self._batches)
         except (ConnectionError, EOFError, FileNotFoundError):
-            # A worker died before its batch was fetched. Torch looks for dead ones only while it waits.
-            next(self._batches)
+            # The connections of a dying worker are closed a moment before torch can see that it is dead.
+            if connection.wait([each.sentinel for each in self._workers], _EXIT_TIMEOUT_S):
+                next(self._batches, None)
             raise
         self._requested.popleft()
         if isinstance(found, _Failed):

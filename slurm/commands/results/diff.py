@@ -57,12 +57,12 @@ def _render_steps(found: Difference) -> Iterator[str]:
     )
     if first.what == "samples":
         yield f"DIFFERENT from step {first.step} on, {equal}: they read other samples."
-        yield f"  samples  A {first.samples[0]}   B {first.samples[1]}"
+        yield f"  samples       A {first.samples[0]}   B {first.samples[1]}"
     else:
         yield f"DIFFERENT from step {first.step} on, {equal}: the same samples, but another loss."
     a, b = first.loss
     apart = abs(a - b) / max(abs(a), abs(b), 1e-300)
-    yield f"  loss     A {a!r}   B {b!r}   (apart by {apart:.1e} of it)"
+    yield f"  loss, summed  A {a!r}   B {b!r}   (apart by {apart:.1e} of it)"
 
 
 def _render_weights(found: Difference) -> Iterator[str]:

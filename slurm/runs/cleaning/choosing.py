@@ -167,7 +167,7 @@ def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
 def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
     for folder in () if _why_kept(run.checkpoints) else run.checkpoint_leftovers():
         if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
-            what = "damaged checkpoint" if ".damaged." in folder.name else "left by a killed process"
+            what = "damaged checkpoint" if ".damaged." in folder.name else "left by a failed or killed save"
             yield _item(run, "leftover", what, [folder], age_s)
 
 

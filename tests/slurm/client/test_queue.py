@@ -46,6 +46,7 @@ def _job(state: str, reason: str = "", *, restarts: int = 0, requeue: bool = Tru
         # With PreemptMode=CANCEL it has ended, although it may be requeued.
         (_job("PREEMPTED"), "failed"),
         (_job("PREEMPTED", requeue=False), "failed"),
+        (_job("BOOT_FAIL"), "requeued"),
         (_job("NODE_FAIL"), "requeued"),
         (_job("NODE_FAIL", requeue=False), "failed"),
         (_job("COMPLETED"), "finished"),

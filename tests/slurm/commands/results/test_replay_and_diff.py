@@ -243,7 +243,7 @@ def test_diff_names_the_samples_if_two_runs_read_others_from_the_first_step(
     answer = user.stk("diff", finished.path, copy.path)
     assert answer.code == 1
     assert "DIFFERENT from step 1 on, the very first: they read other samples." in answer.out
-    assert re.search(r"^  samples  A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
+    assert re.search(r"^  samples       A [0-9a-f]{8}   B [0-9a-f]{8}$", answer.out, re.MULTILINE)
 
 
 def test_difference_without_a_known_cause_says_so(user: User, finished: RunDir, copy: RunDir) -> None:

@@ -169,7 +169,7 @@ class CurrentRun:
         try:
             yield folder
         except BaseException:
-            # Another rank may still be writing into it: the next attempt deletes it.
+            # Another rank may still be writing into it: the next save or attempt deletes it.
             if self._place.size == 1 or group() is None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -214,7 +214,7 @@ class CurrentRun:
         """Make the temporary folder. Collective."""
         run, error = self._place.run, SharedError(f"run.checkpoint({step}) cannot begin")
         folder = temporary_name(run.checkpoint(step), f"start_{self._place.attempt}", "tmp")
-        self._place.take_checkpoints()
+        may_tidy = self._place.take_checkpoints() and self._place.size > 1
         lowest, highest = largest(-step, step)
         with error:
             if -lowest != highest:
@@ -222,7 +222,9 @@ class CurrentRun:
                     f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: all must save the same"
                 )
             if self._place.is_main:
-                shutil.rmtree(folder, ignore_errors=True)
+                failed = run.checkpoints.glob(f".step_*.start_{self._place.attempt}.tmp") if may_tidy else ()
+                for left in (folder, *failed):
+                    shutil.rmtree(left, ignore_errors=True)
                 # Not a part of the run's folder if that was moved.
                 run.checkpoints.mkdir(exist_ok=True, parents=not self._place.is_in_run)
                 folder.mkdir()

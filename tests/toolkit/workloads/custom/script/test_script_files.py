@@ -300,8 +300,9 @@ def test_error_while_saving_leaves_no_checkpoint(run: RunDir) -> None:
     assert list(run.checkpoints.iterdir()) == []
 
 
-def test_error_of_one_rank_while_saving_keeps_the_files_of_the_others_until_the_next_attempt(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tidies", ["the next attempt", "the next save"])
+def test_error_of_one_rank_while_saving_keeps_the_files_of_the_others(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, tidies: str
 ) -> None:
     monkeypatch.setattr(current_run, "group", lambda: SimpleNamespace(get_world_size=lambda: 2))
     with suppress(ZeroDivisionError), start(run, rank=1, size=2).checkpoint(1) as folder:
@@ -309,8 +310,11 @@ def test_error_of_one_rank_while_saving_keeps_the_files_of_the_others_until_the_
         _ = 1 / 0
     assert (folder / "rank_0.pt").exists()
     assert run.checkpoint_steps() == []
-    assert start(run).latest_checkpoint() is None
-    assert list(run.checkpoints.iterdir()) == []
+    if tidies == "the next attempt":
+        assert start(run).latest_checkpoint() is None
+    else:
+        save(start(run, size=2), 2)
+    assert run.checkpoint_leftovers() == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -27,14 +26,12 @@ def sheet(
     golds: tuple[str, ...],
     *,
     lowercase: tuple[str, ...] | None = None,
-    dictionary: Collection[str] | None = None,
 ) -> Sheet:
     return open_sheet(
         kind,
         write_lines(folder / "corrupt.txt", *inputs),
         write_lines(folder / "correct.txt", *golds),
         lowercase=None if lowercase is None else write_lines(folder / "lowercase.txt", *lowercase),
-        dictionary=dictionary,
     )
 
 

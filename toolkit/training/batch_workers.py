@@ -189,7 +189,8 @@ class _Stream:
         try:
             found = next(self._batches)
         except (ConnectionError, EOFError, FileNotFoundError):
-            # The connections of a dying worker are closed a moment before torch can see that it is dead.
+            # The connections of a dying worker are closed a moment before torch can see that it is dead. The
+            # next call lets torch raise its own error about that.
             if connection.wait([each.sentinel for each in self._workers], _EXIT_TIMEOUT_S):
                 next(self._batches, None)
             raise

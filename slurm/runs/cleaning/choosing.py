@@ -167,7 +167,8 @@ def _best(run: RunDir, needed: Iterable[int]) -> set[int]:
 def _leftovers(run: RunDir, wishes: Wishes) -> Iterator[Item]:
     for folder in () if _why_kept(run.checkpoints) else run.checkpoint_leftovers():
         if (age_s := _age_s(folder)) >= wishes.older_than_s and not _of_another_user(folder):
-            what = "damaged checkpoint" if ".damaged." in folder.name else "left by a failed or killed save"
+            is_damaged = ".damaged." in folder.name
+            what = "damaged checkpoint" if is_damaged else "left by a failed save or a killed process"
             yield _item(run, "leftover", what, [folder], age_s)
 
 

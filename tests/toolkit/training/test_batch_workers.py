@@ -273,6 +273,7 @@ def test_a_broken_connection_to_a_worker_is_reported_as_its_death_only_if_it_die
     monkeypatch.setattr(batch_workers, "_EXIT_TIMEOUT_S", 0.0)
     with pytest.raises(RuntimeError if is_dead else ConnectionResetError):
         stream.batch()
+    os.close(sentinel)
 
 
 def test_stop_signals_do_not_end_the_workers() -> None:

@@ -169,7 +169,7 @@ class CurrentRun:
         try:
             yield folder
         except BaseException:
-            # Another rank may still be writing into it: the next save or attempt deletes it.
+            # Another rank may still be writing into it: the next save deletes it, or the next attempt.
             if self._place.size == 1 or group() is None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -222,7 +222,7 @@ class CurrentRun:
                     f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: all must save the same"
                 )
             if self._place.is_main:
-                failed = run.checkpoints.glob(f".step_*.start_{self._place.attempt}.tmp") if may_tidy else ()
+                failed = run.checkpoints.glob(".step_*.start_*.tmp") if may_tidy else ()
                 for left in (folder, *failed):
                     shutil.rmtree(left, ignore_errors=True)
                 # Not a part of the run's folder if that was moved.

@@ -53,12 +53,12 @@ def misuse(call: str, problem: str) -> UserError:
     call   the call, such as `run.log(step=-1)` or `RunCallback(keep=0)`
     """
     name = call.partition("(")[0].removeprefix("run.")
-    return UserError(f"{_place()}{call}: {problem} (as in {_EXAMPLES[name]})")
+    return UserError(f"{place_of_call()}{call}: {problem} (as in {_EXAMPLES[name]})")
 
 
-def _place() -> str:
-    """Return file and line of the script; empty if a library made the call."""
-    frame: FrameType | None = sys._getframe(2)
+def place_of_call() -> str:
+    """Return file and line of the script, as in `train.py:12: `; empty if a library made the call."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_between(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None or "site-packages" in frame.f_code.co_filename:

@@ -6,13 +6,14 @@ import os
 
 #: Read by OpenBLAS, which NumPy's wheels contain, while it is loaded.
 _THREADS = "OPENBLAS_NUM_THREADS"
-#: What this process does without; empty in a program that uses `stk` from Python, and in one that trains.
-_left_out: set[str] = set()
+#: False in a program that uses `stk` from Python, and in one that trains.
+_leaves_out_threads = False
 
 
 def leave_out_threads() -> None:
     """Let `import_numpy` leave out the threads in this process, for as long as it lives."""
-    _left_out.add(_THREADS)
+    global _leaves_out_threads
+    _leaves_out_threads = True
 
 
 def import_numpy() -> None:
@@ -22,7 +23,7 @@ def import_numpy() -> None:
     limit the threads of a user. A number that the user chose is kept. The variable is removed again,
     because a job inherits the environment.
     """
-    if _THREADS not in _left_out or _THREADS in os.environ:
+    if not _leaves_out_threads or _THREADS in os.environ:
         return
     os.environ[_THREADS] = "1"
     try:

@@ -155,7 +155,7 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         "folder. Then resume the run.",
     ),
     "exception": FailureClass(
-        policy=Policy.STOP, advice="The end of the log has the error; a traceback there names the line."
+        policy=Policy.STOP, advice="The end of that rank's log (stk logs) has the error; a traceback there names the line."
     ),
     NO_PROGRESS: FailureClass(
         policy=Policy.HOLD,

@@ -133,8 +133,16 @@ class Network:
         """Pull the host's plug at the switch: messages are lost, and no sender gets an error."""
         _ip(f"-n {self.switch} link set {host} down")
 
-    def restore(self, host: str) -> None:
-        _ip(f"-n {self.switch} link set {host} up")
+    def separate(self, *hosts: str) -> None:
+        """Lose all messages between these hosts. Other hosts and the login node still reach each of them."""
+        for host in hosts:
+            _ip(f"-n {self.switch} link set {host} type bridge_slave isolated on")
+
+    def restore(self, *hosts: str) -> None:
+        """Undo what `cut` or `separate` did to hosts."""
+        for host in hosts:
+            _ip(f"-n {self.switch} link set {host} up")
+            _ip(f"-n {self.switch} link set {host} type bridge_slave isolated off")
         # Whoever asked in vain for an address meanwhile would give up on it a second later, with all that
         # was sent there since.
         for each in self.hosts:

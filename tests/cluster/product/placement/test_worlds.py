@@ -70,35 +70,36 @@ def test_two_jobs_on_one_host_both_train(user: User, quick_alone: RunDir) -> Non
     assert ranks(one)[0]["master_port"] != ranks(other)[0]["master_port"]
 
 
-# ---- a host without network
+# ---- two hosts that do not reach each other
 
 TIMEOUT_S = 6
 
 
 @pytest.fixture
-def cut_off_host(cluster: Cluster) -> Iterator[str]:
-    """The cluster's last host; whatever is done to its network is undone at the end."""
-    host = cluster.hosts[-1]
-    yield host
-    cluster.network.restore(host)
-    cluster.wait_for_host(host)
+def two_hosts(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The cluster's first and last host; whatever is done to their network is undone at the end."""
+    hosts = cluster.hosts[0], cluster.hosts[-1]
+    yield hosts
+    cluster.network.restore(*hosts)
 
 
-def test_host_that_cannot_reach_rank_0_is_named(user: User, cut_off_host: str) -> None:
-    """Its network fails after the ranks were started, before they have found each other."""
+def test_host_that_cannot_reach_rank_0_is_named(user: User, two_hosts: tuple[str, str]) -> None:
+    """The network between the two fails before the ranks have found each other. Slurm reaches both: it would
+    end the job of a host that is silent for ten seconds.
+    """
     probe = user.install_probe()
     (probe / "hold").touch()
-    first = user.cluster.hosts[0]
+    first, second = two_hosts
     run, job_id = user.submit(
         "quick",
         "resources.nodes=2",
-        f"resources.nodelist={first},{cut_off_host}",
+        f"resources.nodelist={first},{second}",
         f"train.rendezvous_timeout_s={TIMEOUT_S}",
         env={"PYTHONPATH": str(probe)},
     )
     try:
         wait_until(lambda: len([*probe.glob("waiting.*")]) == 2, lambda: user.story(run))
-        user.cluster.network.cut(cut_off_host)
+        user.cluster.network.separate(first, second)
         (probe / "hold").unlink()
         wait_until(lambda: len(events(run, "failure")) == 2, lambda: user.story(run))
         failures = events(run, "failure")
@@ -107,6 +108,6 @@ def test_host_that_cannot_reach_rank_0_is_named(user: User, cut_off_host: str) -
     assert {failure["class"] for failure in failures} == {"rendezvous"}
     failure = read_json(run.failure)
     assert failure["phase"] == "rendezvous"
-    assert cut_off_host in failure["message"], failure
-    word = f"host {cut_off_host} (rank 1) cannot reach rank 0 on host {first}"
+    assert second in failure["message"], failure
+    word = f"host {second} (rank 1) cannot reach rank 0 on host {first}"
     assert word in (run.logs / f"{job_id}.0.0.rank_00001.log").read_text()

@@ -151,8 +151,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
     ),
     "checkpoint": FailureClass(
         policy=Policy.STOP,
-        advice="Do what the message says; after a failed save, check space and permissions of the run's "
-        "folder. Then resume the run.",
+        advice="Do what the message says, then resume the run. If a save has failed, check space and "
+        "permissions of the run's folder.",
     ),
     "exception": FailureClass(
         policy=Policy.STOP, advice="The end of that rank's log (stk logs) has the error; a traceback there names the line."
@@ -279,6 +279,11 @@ def _out_of_memory(error: BaseException) -> bool:
     return is_reported or _errno(error) == errno.ENOMEM or _says(*_MEMORY_WORDS)(error)
 
 
+def _lacks_module(error: BaseException) -> bool:
+    """Whether the user's file imports a module that is missing; the message names the line."""
+    return isinstance(error, UserError) and isinstance(error.__cause__, ImportError)
+
+
 def _errno(error: BaseException) -> int | None:
     return error.errno if isinstance(error, OSError) else None
 
@@ -290,6 +295,7 @@ def disk_errno(error: BaseException) -> int | None:
 
 #: (class, test); the first test that matches decides.
 _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
+    ("import", _lacks_module),
     (INPUT, _is(UserError)),
     ("diverged", _is(TrainingDiverged)),
     ("ranks_diverged", _is(RanksDiverged)),

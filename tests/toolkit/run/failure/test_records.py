@@ -19,6 +19,7 @@ from toolkit.errors import (
     RanksDiverged,
     RendezvousError,
     TrainingDiverged,
+    UserError,
 )
 from toolkit.files import append_json_line, create_once, read_json
 from toolkit.run.failure import records
@@ -104,6 +105,13 @@ def test_failure_has_a_class_and_advice(error: BaseException, name: str, advice:
     found, what_to_do = describe(error)
     assert found == name
     assert advice in what_to_do
+
+
+def test_module_that_a_users_file_lacks_is_no_wrong_input() -> None:
+    error = UserError("task.py:1: cannot be imported (ModuleNotFoundError: No module named 'x')")
+    error.__cause__ = ModuleNotFoundError("No module named 'x'")
+    name, advice = describe(error)
+    assert (name, "Install" in advice) == ("import", True)
 
 
 def test_killed_worker_of_a_data_loader_is_out_of_memory_while_its_batch_is_awaited() -> None:

@@ -155,7 +155,8 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
         "permissions of the run's folder.",
     ),
     "exception": FailureClass(
-        policy=Policy.STOP, advice="The end of that rank's log (stk logs) has the error; a traceback there names the line."
+        policy=Policy.STOP,
+        advice="The end of its log (stk logs) has the error; a traceback there names the line.",
     ),
     NO_PROGRESS: FailureClass(
         policy=Policy.HOLD,

@@ -79,7 +79,7 @@ def test_failure_is_shown_with_the_log_of_the_rank_that_failed_first(user: User,
         "error: CUDA out of memory",
         "  where        rank 1 on w1, GPU 3 (NVIDIA H200, GPU-12), in forward, after step 7",
         "  class        exception",
-        "  what to do   The end of that rank's log (stk logs) has the error; a traceback there names the line.",
+        "  what to do   The end of its log (stk logs) has the error; a traceback there names the line.",
         "",
         "b1",
     ]

@@ -23,8 +23,8 @@ def exactness_warnings(experiment: Experiment) -> Iterator[Violation]:
     if newest is not None and share is not None and share > MOST_SHARE:
         yield Violation(
             key=("train", "reduction"),
-            problem=f"exact: one after the other, {experiment.train.logical_ranks} logical ranks took "
-            f"{100 * share:.0f} % of each step of {newest.run_id}",
+            problem=f"exact: computing {experiment.train.logical_ranks} logical ranks one after the other "
+            f"took {100 * share:.0f} % of each step of {newest.run_id}",
             hint="train.reduction: fast computes them in one pass, equal but for rounding and random "
             "numbers (dropout); a lower train.logical_ranks costs less (each makes another run)",
         )

@@ -19,16 +19,14 @@ from toolkit.training.warm_start.find import check_earlier
 from toolkit.workload import Violation
 
 
-def check_inputs(
-    experiment: Experiment, *, is_trained: bool = False, coming: Mapping[Path, Experiment] | None = None
-) -> None:
+def check_inputs(experiment: Experiment, *, is_trained: bool = False, has_code: bool = False) -> None:
     """Raise DataError if files or weights that an experiment names are missing or do not match it.
 
     is_trained   whether the model is trained already: its initial weights are not checked then, and the
                  encoder of its texts was kept with the prepared data
-    coming       runs that will have finished when this one begins, by their folders
+    has_code     whether its run has its own copy of the code: the user's may be gone
     """
-    raise_violations(input_violations(experiment, is_trained=is_trained, coming=coming), None)
+    raise_violations(input_violations(experiment, is_trained=is_trained, has_code=has_code), None)
 
 
 def check_data(experiment: Experiment, origins: Origins) -> None:
@@ -42,16 +40,19 @@ def input_violations(
     is_trained: bool = False,
     coming: Mapping[Path, Experiment] | None = None,
     reads_data: bool = True,
+    has_code: bool = False,
 ) -> Iterator[Violation]:
     """Find the violations that `check_inputs` turns into an error.
 
+    coming       runs that will have finished when this one begins, by their folders
     reads_data   false if the same data were checked for another run
     """
     if not is_trained:
         yield from violation_of("train.start_from_checkpoint", check_earlier, experiment, coming)
         yield from check_warm_start(experiment, coming)
         yield from violation_of("train.batch_max_length", check_token_budget, experiment)
-        yield from task_kinds()[experiment.task.kind].file_check(experiment)
+        if not has_code:
+            yield from task_kinds()[experiment.task.kind].file_check(experiment)
     if reads_data:
         yield from experiment.data.violations(is_trained=is_trained)
     if not is_trained:

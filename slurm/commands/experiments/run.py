@@ -253,7 +253,8 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
 
     Raises DataError, RunBusy.
     """
-    check_inputs(experiment)
+    has_code = target.code.exists() and not (arguments.fresh or arguments.new_code)
+    check_inputs(experiment, has_code=has_code)
     if arguments.fresh and target.path.exists():
         with ExitStack() as locked:
             return begin_anew(experiment, target, locked)

@@ -21,7 +21,8 @@ from toolkit.data.prepared.lookup import find_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import append_json_line, read_json
 from toolkit.precheck.changes import change_warnings
-from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.check_inputs import check_inputs, input_violations
+from toolkit.precheck.violation_messages import raise_violations
 from toolkit.precheck.warm_start import check_shapes
 from toolkit.run.run_dir import WEIGHTS, RunDir
 
@@ -35,7 +36,7 @@ def source(lab: Lab) -> RunDir:
 
 def refusal(experiment: Experiment, **options: Any) -> str:
     with pytest.raises(DataError) as caught:
-        check_inputs(experiment, **options)
+        raise_violations(input_violations(experiment, **options), None)
     return str(caught.value)
 
 
@@ -161,7 +162,7 @@ def test_a_tied_tensor_may_be_stored_under_any_of_its_names() -> None:
 def test_weights_of_a_planned_run_are_checked_against_its_experiment(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "coming"
     experiment = tiny(lab.folder, f"{KEY}={folder}")
-    check_inputs(experiment, coming={folder: tiny(lab.folder)})
+    assert not list(input_violations(experiment, coming={folder: tiny(lab.folder)}))
     assert "model.filters" in refusal(experiment, coming={folder: tiny(lab.folder, "model.filters=9")})
 
 

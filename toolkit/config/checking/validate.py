@@ -23,6 +23,7 @@ from toolkit.config.origins import UNKNOWN, Key, Origin, Origins
 from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
+from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError
 from toolkit.registry import task_kinds, task_section, unloaded
 from toolkit.system.output.nearest import guess, nearest, suggest
@@ -50,6 +51,17 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
     check_rules(experiment, faults, is_stored=is_stored)
     faults.raise_any()
     return experiment
+
+
+def check_own_code(experiment: Experiment, place: str) -> None:
+    """Check that the code of a task, as it is now, takes the values of an earlier experiment.
+
+    place   names the experiment in the faults, such as its file
+    Raises ConfigError.
+    """
+    faults = Faults(Origins(Origin(place)))
+    _Checker(faults).experiment(to_plain(experiment))
+    faults.raise_any()
 
 
 def policy_in(resources: Mapping[str, Any]) -> RunPolicy:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolkit.config.checking.validate import check_own_code
 from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
@@ -279,7 +280,8 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
 
     Nothing happens if no code was edited. The run must not be live.
 
-    Raises UserError if the user's code is gone, LostCode if the run's own is, and UntrustedFolder.
+    Raises UserError if the user's code is gone, LostCode if the run's own is, ConfigError if the new code
+    does not take the values of the experiment, and UntrustedFolder.
     """
     if not _takes_new_code(run, of_elsewhere(run, experiment), asked=asked):
         if run.code.exists():
@@ -292,6 +294,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
             # Raised here if the code cannot be found.
             list(kept_files(experiment))
         return
+    check_own_code(experiment, f"{run.run_id} with new code")
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
     copy_or_nothing(new, experiment)

@@ -16,7 +16,7 @@ from slurm.cli import main
 from tests.toolkit.run.attempts.attempts import start
 from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
-from toolkit.errors import RunBusy, UserError
+from toolkit.errors import ConfigError, RunBusy, UserError
 from toolkit.run.create_run import create_run
 from toolkit.run.events import note_event, read_events
 from toolkit.run.kept_code.edited_code import (
@@ -111,6 +111,22 @@ def test_run_with_a_checkpoint_keeps_its_code_unless_asked(begun: Begun, tmp_pat
     (event,) = (each for each in read_events(run) if each.name == NEW_CODE)
     assert (event.facts["files"], event.facts["step"]) == (["digits.py", "slurm-toolkit itself"], 3)
     assert not [path for path in run.path.iterdir() if path.name.startswith(".code")]
+
+
+def test_new_code_that_does_not_take_the_values_of_the_run_is_refused(begun: Begun, tmp_path: Path) -> None:
+    """Its own code stays, and the run can continue with it."""
+    run, experiment = begun
+    run.checkpoint(3).mkdir(parents=True)
+    file = tmp_path / "work" / "digits.py"
+    text = file.read_text()
+    assert "def model(" in text
+    file.write_text(text.replace("def model(", "def model(depth: int, "))
+    with pytest.raises(ConfigError, match=r"model\.depth"):
+        take_new_code(run, experiment, asked=True)
+    assert (run.code / "project" / "digits.py").read_text() == text
+    file.write_text(text.replace("def model(", "def model(depth: int = 1, "))
+    take_new_code(run, experiment, asked=True)
+    assert not edits_since(run, experiment)
 
 
 def test_copy_of_an_old_file_is_not_old(tmp_path: Path) -> None:

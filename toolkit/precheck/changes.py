@@ -10,6 +10,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import place_of_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import read_object
+from toolkit.precheck.last_run import other_run_by_code
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import forced_steps
 from toolkit.run.kept_code.edited_code import edit_warnings, edits_since
@@ -23,7 +24,7 @@ def change_warnings(run: RunDir, experiment: Experiment, *, new_code: bool) -> l
 
     Changes of large files are found only if their checksums are known. Raises DataError as `data_warnings`.
     """
-    edits = edit_warnings(run, experiment, new_code=new_code)
+    edits = [*other_run_by_code(run, experiment), *edit_warnings(run, experiment, new_code=new_code)]
     if run.result.exists() and (kept := kept_values(run, experiment)):
         edits.append(f"{run.run_id} has finished with {kept}")
     models: list[str] = []

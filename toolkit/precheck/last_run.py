@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from toolkit.config import load_resolved, to_plain
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import flat
 from toolkit.errors import StkError
 from toolkit.monitoring.usage.values import read_usage
+from toolkit.registry import task_kinds
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.system.output.amounts import duration, size_mb
+from toolkit.system.output.few import few
 
 #: Maximum number of differences that are shown.
 _MOST = 8
+#: Sections whose keys are the parameters of own functions.
+_OF_FUNCTIONS = ("model.", "data.")
 #: The hash at the end of a run's id. A longer name may begin with this one.
 _HASH = 8 * "[0-9a-f]"
 
@@ -43,6 +48,30 @@ def compared_with(run: RunDir, experiment: Experiment, steps: int | None) -> Ite
         of_gpu = f"; its GPU held at most {size_mb(max(gpus))}, of all processes" if gpus else ""
         peak = max(rank.rss_peak_mb for rank in ranks)
         yield f"each rank took at most {size_mb(peak)} of memory{of_gpu}"
+
+
+def other_run_by_code(run: RunDir, experiment: Experiment) -> list[str]:
+    """Return a message if edited code has made another run of the last one, which has not finished.
+
+    The parameters of own functions are keys, and with another key an experiment is another run.
+    """
+    last = newest_run(experiment.name)
+    if last is None or last.result.exists() or run.path.exists():
+        return []
+    if task_kinds()[experiment.task.kind].own_sections is None:
+        return []
+    with suppress(StkError, OSError):
+        before, now = (
+            flat(to_plain(each, identity_only=True)) for each in (load_resolved(last.config), experiment)
+        )
+        keys = sorted(before.keys() ^ now.keys())
+        is_same = all(before[key] == now[key] for key in before.keys() & now.keys())
+        if keys and is_same and all(key.startswith(_OF_FUNCTIONS) for key in keys):
+            return [
+                f"{run.run_id} is another run than {last.run_id}, because only one of them has "
+                f"{few(keys, _MOST)}; stk resume {last.run_id} --new-code continues that one"
+            ]
+    return []
 
 
 def _differences(run: RunDir, experiment: Experiment) -> Iterator[str]:

@@ -34,6 +34,7 @@ from toolkit.launch.machines.coordination import Nodes, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines
 from toolkit.precheck.changes import change_warnings, data_warnings
 from toolkit.precheck.check_inputs import check_inputs
+from toolkit.precheck.last_run import other_run_by_code
 from toolkit.precheck.violation_messages import violation_lines
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
@@ -268,6 +269,8 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
             refuse_if_live(target, experiment)
             take_new_code(target, experiment, asked=arguments.new_code)
             take_new_settings(target, experiment)
+    else:
+        warn(other_run_by_code(target, experiment))
     return None
 
 

@@ -17,7 +17,8 @@ from tests.toolkit.run.attempts.attempts import start
 from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, RunBusy, UserError
-from toolkit.run.create_run import create_run
+from toolkit.precheck.last_run import other_run_by_code
+from toolkit.run.create_run import create_run, run_of
 from toolkit.run.events import note_event, read_events
 from toolkit.run.kept_code.edited_code import (
     NEW_CODE,
@@ -127,6 +128,23 @@ def test_new_code_that_does_not_take_the_values_of_the_run_is_refused(begun: Beg
     file.write_text(text.replace("def model(", "def model(depth: int = 1, "))
     take_new_code(run, experiment, asked=True)
     assert not edits_since(run, experiment)
+
+
+def test_parameter_that_makes_another_run_is_named(
+    begun: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, experiment = begun
+    monkeypatch.setenv("STK_EXPERIMENT_DIR", str(run.path.parent))
+    start(run, of=0, to=3)
+    file = tmp_path / "work" / "digits.py"
+    file.write_text(file.read_text().replace("def model(", "def model(depth: int = 1, "))
+    edited = load(tmp_path / "work" / "digits.yaml")
+    (line,) = other_run_by_code(run_of(edited), edited)
+    assert run.run_id in line
+    assert "model.depth" in line
+    of_other_seed = load(tmp_path / "work" / "digits.yaml", ["seed=9"])
+    assert other_run_by_code(run_of(of_other_seed), of_other_seed) == []
+    assert other_run_by_code(run, experiment) == []
 
 
 def test_copy_of_an_old_file_is_not_old(tmp_path: Path) -> None:

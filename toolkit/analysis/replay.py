@@ -10,7 +10,6 @@ writes one JSON document to standard output and nothing into the run's folder.
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -34,6 +33,7 @@ from toolkit.errors import CheckpointError, DeviceError, RunFailed, TrainingDive
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.stop import NeverStop
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.failure.own_frames import own_trace
 from toolkit.run.records.step_records import StepRecord, check_step, read_step_records, samples_crc32
 from toolkit.run.run_dir import RunDir
 from toolkit.system.process_main import process_main, write_answer
@@ -223,7 +223,7 @@ def _describe(context: TrainContext, error: Exception) -> dict[str, Any]:
         "message": concealed(str(error) if is_ours else f"{type(error).__name__}: {error}"),
         "phase": context.activity.phase,
         "samples": [] if context.activity.batch is None else context.activity.batch.tolist(),
-        "traceback": "" if is_ours else concealed("".join(traceback.format_exception(error))),
+        "traceback": "" if is_ours else concealed(own_trace(error)),
     }
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.config.secrets import concealed
 from toolkit.errors import StkError
 from toolkit.run.failure.classes import PEER_LOST, describe
+from toolkit.run.failure.own_frames import own_trace
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 from toolkit.system.world import NONCE_VARIABLE
@@ -30,7 +30,7 @@ def exit_status(work: Callable[[], int], folder: Path) -> int:
     except Exception as error:
         # If a rank only lost its peers, the log is enough: the first failure matters.
         if describe(error)[0] != PEER_LOST:
-            print(concealed(traceback.format_exc()), file=sys.stderr)
+            print(concealed(own_trace(error)), file=sys.stderr)
         elif not _is_shown(folder):
             print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)
         return StkError.exit_code

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from toolkit.run.failure.own_frames import OWN_FRAME
 from toolkit.run.phases import Phase
 from toolkit.system.output.amounts import size_mb
 from toolkit.system.output.sanitize import clean
@@ -24,10 +24,6 @@ _OF_A_GPU = {
     "free_mb": "free {}",
     "total_mb": "of {}",
 }
-#: Folders of frames that are of the toolkit, in a library, or in code that torch.compile generated.
-_FOREIGN = r"/(?:toolkit|code/slurm|lib\d*/python[\d.]+t?|torchinductor_[^/]*)/"
-#: In a traceback: the file and line of any other frame.
-_OWN_FRAME = re.compile(rf'File "(?!.*{_FOREIGN})(?:.*/)?([^/"<]+)", line (\d+)')
 
 
 def format_failure(failure: Mapping[str, Any]) -> str:
@@ -65,7 +61,7 @@ def _where(failure: Mapping[str, Any]) -> str:
     if step or failure.get("phase") != Phase.PROGRAM:
         parts.append(f"after step {step}" if step else "before step 1")
     # The traceback of a program is the end of its output, which may show another error.
-    frames = _OWN_FRAME.findall(str(failure.get("traceback")))
+    frames = OWN_FRAME.findall(str(failure.get("traceback")))
     if frames and failure.get("phase") != Phase.PROGRAM:
         parts.append("at {}:{}".format(*frames[-1]))
     return ", ".join(parts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
 from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, describe
 from toolkit.run.failure.log_end import last_words
+from toolkit.run.failure.own_frames import own_trace
 from toolkit.run.fence import is_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.records.from_json import whole
@@ -46,7 +46,7 @@ def record_failure(
     name, _ = describe(error)
     rank, host = _culprit(run, world, error)
     message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
-    trace = "".join(traceback.format_exception(error))
+    trace = own_trace(error)
     record = failure_record(
         world.nonce, name, message, rank=rank, host=host, phase=phase, step=step, trace=trace
     )

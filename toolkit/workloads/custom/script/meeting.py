@@ -16,13 +16,16 @@ from toolkit.workloads.custom.script.ranks import group
 
 #: Seconds after which a rank says for whom it waits.
 _SAY_AFTER_S = 30.0
+#: Seconds after which it makes the call nevertheless: the collective ends with an error if a rank is dead.
+_WAIT_S = 600.0
 #: Seconds between two questions to the store, at first and at most.
 _POLL_S, _MOST_POLL_S = 0.001, 0.25
-_met = 0
+#: The store of this process's newest meeting, and the number of meetings there.
+_newest: tuple[Any, int] = (None, 0)
 
 
 def meet(call: str, hint: str) -> None:
-    """Wait until all ranks of the script's group have come here equally often. Collective.
+    """Wait until all ranks of the script's group have come here equally often, or ten minutes. Collective.
 
     Polls the store of the group: a blocking wait would keep torch's own threads from using the store. Returns
     at once without a group, or if its backend has no store.
@@ -30,20 +33,22 @@ def meet(call: str, hint: str) -> None:
     call   the call, such as `run.checkpoint(10)`
     hint   what to do if a rank does not make it
     """
-    global _met
+    global _newest
     if (distributed := group()) is None or (store := _store(distributed)) is None:
         return
-    _met += 1
+    # Another group has another store, in which other ranks may have met.
+    met = _newest[1] + 1 if store is _newest[0] else 1
+    _newest = store, met
     rank, size = distributed.get_rank(), distributed.get_world_size()
-    store.set(_came(rank), str(_met))
-    everyone = f"stk/met/{_met}"
+    store.set(_came(rank), str(met))
+    everyone = f"stk/met/{met}"
     if store.add(f"{everyone}/count", 1) == size:
         store.set(everyone, "")
     begun, pause, is_told = time.monotonic(), _POLL_S, False
-    while not store.check([everyone]):
-        if not is_told and time.monotonic() - begun >= _SAY_AFTER_S:
+    while not store.check([everyone]) and (waited := time.monotonic() - begun) < _WAIT_S:
+        if not is_told and waited >= _SAY_AFTER_S:
             is_told = True
-            missing = [each for each in range(size) if _count(store, each) < _met]
+            missing = [each for each in range(size) if _count(store, each) < met]
             sys.stderr.write(
                 f"stk: {place_of_call()}{call}: {_who(missing, size)}; rank {rank} waits. {hint}\n"
             )

@@ -48,6 +48,8 @@ class CurrentRun:
         if place.is_in_run:
             # Now, to protect the processes that this one forks, such as the workers of a data loader.
             self.catch_signals()
+            # The first of these, so that it is called after the others, and after those of the script.
+            atexit.register(self._signals.ignore)
         atexit.register(let_threads_drop_tensors)
         # Also if the script fails: its last lines may be newer than progress.json.
         atexit.register(self._log.close)

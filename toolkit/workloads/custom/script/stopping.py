@@ -28,6 +28,8 @@ from toolkit.workloads.custom.script.ranks import group, largest
 _AGREE_EVERY_S = 1.0
 #: Most calls between two agreements: steps may suddenly become slower.
 _MOST_CALLS = 64
+#: The signals that ask a script in a run to leave.
+_REQUESTS = (signal.SIGTERM, signal.SIGUSR2)
 
 
 class Signals:
@@ -52,10 +54,23 @@ class Signals:
             signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             return
         self._place = place
-        numbers = stop_signals() if place.watcher is None else (signal.SIGTERM, signal.SIGUSR2)
+        numbers = stop_signals() if place.watcher is None else _REQUESTS
         for number in numbers:
             self._before[number] = signal.signal(number, self._handle)
         self._children = Protection(self._before)
+
+    def ignore(self) -> None:
+        """Ignore requests to leave from now on; called when the script in a run ends.
+
+        Python removes its handlers before it frees the script's objects, which may take seconds. A request
+        would then kill a script that has finished, and the run would start again. Leaves alone what
+        another handler has taken over, and does nothing in a process that was forked.
+        """
+        if os.getpid() != self._owner:
+            return
+        for number in _REQUESTS:
+            if number in self._before and signal.getsignal(number) == self._handle:
+                signal.signal(number, signal.SIG_IGN)
 
     def begin_again(self) -> bool:
         """Catch SIGINT again if a kernel has set its handler, as before each cell; return whether it has."""

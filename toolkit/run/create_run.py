@@ -10,6 +10,7 @@ from toolkit.config import load_resolved, load_to_run, run_id, to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
 from toolkit.files import is_still, write_atomic, write_quickly
+from toolkit.run.failure.classes import NO_ROOM
 from toolkit.run.folder_trust import check_run
 from toolkit.run.kept_code.code_snapshot import keep_code
 from toolkit.run.run_dir import PREPARATIONS, RunDir, experiment_dir
@@ -90,8 +91,10 @@ def _make_folder(path: Path) -> os.stat_result | None:
 
 
 def cannot_write(run: RunDir, error: OSError, *, may_have_job: bool = False) -> UserError:
-    # The error may name another file, such as a source file that was removed before it was copied.
-    file = f" ({error.filename})" if error.filename not in (None, str(run.path)) else ""
+    # The error may name another file, such as a source file that was removed before it was copied. On a full
+    # disk it may name the source too, which lies on another one.
+    is_named = error.filename not in (None, str(run.path)) and error.errno not in NO_ROOM
+    file = f" ({error.filename})" if is_named else ""
     if may_have_job:
         hint = "A job of the run may have been submitted: make room there and repeat the command."
     else:

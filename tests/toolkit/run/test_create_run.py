@@ -65,6 +65,24 @@ def test_folder_that_cannot_be_filled_is_removed_unless_another_command_uses_it(
     assert (tmp_path / "runs" / run_id(experiment)).exists() == (meanwhile != "nothing")
 
 
+@pytest.mark.parametrize(
+    "number, is_named", [(errno.ENOSPC, False), (errno.EDQUOT, False), (errno.ENOENT, True)]
+)
+def test_source_file_is_named_if_it_is_missing_but_not_if_the_disk_of_the_run_is_full(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_named: bool
+) -> None:
+    source = "/elsewhere/toolkit/task.py"
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number), source)
+
+    monkeypatch.setattr("toolkit.run.create_run.keep_code", fail)
+    with pytest.raises(UserError) as error:
+        create_run(experiment, tmp_path / "runs")
+    assert os.strerror(number) in str(error.value)
+    assert (source in str(error.value)) == is_named
+
+
 def test_edited_config_is_refused(experiment: Experiment, tmp_path: Path) -> None:
     run = create_run(experiment, tmp_path)
     run.config.write_text(run.config.read_text().replace("epochs: 2", "epochs: 3"))

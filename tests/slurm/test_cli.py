@@ -16,6 +16,7 @@ import pytest
 
 from slurm.cli import main
 from slurm.commands.runs import status
+from slurm.status.filters import ORDERS
 from tests.mounts import read_only
 from tests.slurm.support.user import CONFIG, Answer, User, reviews
 from toolkit import registry
@@ -59,6 +60,12 @@ def test_dry_run_of_a_command_without_it_is_refused_with_a_hint(
     user: User, command: str, is_hinted: bool
 ) -> None:
     assert ("stk plan" in user.refused(command, "--dry-run", "digits.yaml")) == is_hinted
+
+
+def test_the_help_of_status_explains_each_order_in_that_of_the_choices(user: User) -> None:
+    said = user.told("status", "--help").partition("order:")[2]
+    places = [re.search(rf"\b{re.escape(order)}\b", said) for order in ORDERS]
+    assert [place and place.start() for place in places] == sorted(place.start() for place in places if place)
 
 
 def test_own_command_without_dashes_is_refused_with_a_hint(user: User) -> None:

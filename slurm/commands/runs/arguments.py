@@ -61,7 +61,8 @@ def status(parsers: Parsers) -> None:
         "--sort",
         choices=("name", "state", "progress", "metric", "age", "gpu-hours"),
         default="name",
-        help="order: name (default), or the best, newest, furthest, most expensive first",
+        help="order: name (default), state (running first, finished last), progress (furthest first), "
+        "metric (best first), age (newest first), gpu-hours (most first)",
     )
     parser.add_argument("--reverse", action="store_true", help="reverse the order")
     add_json(parser)

@@ -89,7 +89,9 @@ def test_a_row_without_the_column_of_the_run_is_reported(run: RunDir) -> None:
     "row, said",
     [
         (["1"], "samples:2: found a list, expected a text"),
-        (None, "samples:2: found None, expected a text"),
+        (None, "samples:2: found null, expected a text"),
+        (True, "samples:2: found true, expected a text"),
+        (1, "samples:2: found 1, expected a text"),
         ("a\ud800", r"samples:2: found \ud800, which is not a character of text"),
     ],
 )

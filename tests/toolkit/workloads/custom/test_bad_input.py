@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
 import stk
 from slurm.cli import main
@@ -398,12 +400,29 @@ def test_fault_of_a_command_in_python_is_not_in_the_command_line() -> None:
     assert "command line" not in str(raised.value)
 
 
-def test_program_and_arguments_in_one_word_are_named_with_the_words(
-    capfd: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    "word, words",
+    [
+        ("python -m http.server --bind 'a, b'", "[python, -m, http.server, --bind, 'a, b']"),
+        ("python train.py --epochs one", "[python, train.py, --epochs, one]"),
+        ("train.py --epochs one", "[python, train.py, --epochs, one]"),
+        ("./program --epochs one", "[./program, --epochs, one]"),
+        (f"sh {'a' * 300}", f"[sh, {'a' * 300}]"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "submit", "sweep params.lr=1,2"])
+def test_command_in_one_word_is_refused_with_its_words(
+    refused: Refused, command: str, word: str, words: str
 ) -> None:
-    assert main(["plan", "--", "python -m http.server --bind 'a, b'"]) == 0
-    said = capfd.readouterr().err
-    assert "run: [python, -m, http.server, --bind, 'a, b'], or -- python -m http.server --bind 'a, b'" in said
+    said = refused(*command.split(), "--", word)
+    right = shlex.join(yaml.safe_load(words))
+    assert f"(run: {words}, or -- {right})" in said
+    assert "Warnings" not in said
+
+
+def test_program_with_a_space_in_its_name_is_accepted() -> None:
+    Path("python train").touch(0o700)
+    assert main(["plan", "--", "./python train"]) == 0
 
 
 def test_script_that_the_setup_may_make_executable_is_accepted() -> None:

@@ -140,15 +140,19 @@ RULES = (command_is_not_empty, params_are_values, words_have_no_secrets, inputs_
 
 
 def missing_script(experiment: Any) -> Iterator[Violation]:
-    """Find a script to run that is missing, or that the system does not start as a program."""
+    """Find a script that is missing or cannot be started, and a command in one word."""
     words, folder = experiment.task.run, Path(experiment.task.folder)
+    if right := _divided(words[0], folder):
+        problem = f"found {words[0]!r} as the program, expected each argument as a word of its own"
+        yield Violation(key=("task", "run", "0"), problem=problem, hint=right)
+        return
     has_setup = bool(getattr(experiment.resources, "setup", ()))
     for place, word in enumerate(words[:2]):
         if not _is_script(words, place) or "$" in word:
             continue
         program = "python" if word.endswith(".py") else "bash"
         key = ("task", "run", str(place))
-        right = (not place and _divided(word)) or f"run: [{program}, {Path(word).name}]"
+        right = f"run: [{program}, {Path(word).name}]"
         if os.path.normpath(word).startswith(".."):
             problem = f"{word} is outside of {folder}, the folder of the command, and is not copied"
             hint = f"start in a folder that contains it, or use it in place: {os.path.abspath(folder / word)}"
@@ -168,24 +172,32 @@ def missing_script(experiment: Any) -> Iterator[Violation]:
 
 def missing_program(experiment: Any) -> Iterator[Violation]:
     """Find a program that is not installed here. The hosts of a job may have it nevertheless."""
-    words = experiment.task.run
-    if not _is_script(words, 0) and not {"/", "$"} & {*words[0]} and shutil.which(words[0]) is None:
+    words, folder = experiment.task.run, Path(experiment.task.folder)
+    if _is_script(words, 0) or {"/", "$"} & {*words[0]} or _divided(words[0], folder):
+        return
+    if shutil.which(words[0]) is None:
         problem = f"there is no program {words[0]} in PATH here"
-        hint = _divided(words[0]) or "the run fails where it is missing"
+        hint = "the run fails where it is missing"
         yield Violation(key=("task", "run", "0"), problem=problem, hint=hint)
 
 
-def _divided(word: str) -> str:
-    """Return how a program with arguments is written; empty if this word is not one."""
-    # Imported late: only needed for an error.
-    import yaml
-
+def _divided(word: str, folder: Path) -> str:
+    """Return how a program or script with arguments is written; empty if this word is not one."""
     try:
         words = shlex.split(word)
     except ValueError:
         return ""
-    if len(words) < 2 or shutil.which(words[0]) is None:
+    # Unlike those of Path, these functions accept a word that is too long for a path.
+    if len(words) < 2 or os.path.exists(folder / word) or shutil.which(word) is not None:
         return ""
+    is_file = os.path.isfile(folder / words[0])
+    if is_file and words[0].endswith(SCRIPTS):
+        words = ["python" if words[0].endswith(".py") else "bash", *words]
+    elif not is_file and shutil.which(words[0]) is None:
+        return ""
+    # Imported late: only needed for an error.
+    import yaml
+
     listed = yaml.safe_dump(words, default_flow_style=True, allow_unicode=True, width=math.inf).strip()
     return f"run: {listed}, or -- {shlex.join(words)}"
 

@@ -197,8 +197,7 @@ def read_text(path: Path) -> str:
     if (given := _GIVEN.get(path)) is not None:
         return given
     if path.suffix == ".py" and path.is_file():
-        hint = f"an experiment file that trains it: `name: {path.stem}`, `task: {path.name}`"
-        raise Unreadable("this is a Python file, expected a YAML file", hint=hint)
+        raise _of_python(path)
     try:
         raw = read_regular(path, MAX_BYTES)
         return raw.decode("utf-8-sig")
@@ -212,6 +211,18 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Unreadable(f"the file cannot be read: {reason}") from None
+
+
+def _of_python(path: Path) -> Unreadable:
+    """The error for a Python file, with the right way to run it."""
+    # Imported here: only this error needs the workloads.
+    from toolkit.registry import is_script
+
+    if is_script(path):
+        hint = f"a script is run as a command: -- python {path.name}"
+    else:
+        hint = f"an experiment file that trains it: `name: {path.stem}`, `task: {path.name}`"
+    return Unreadable("this is a Python file, expected a YAML file", hint=hint)
 
 
 def dump(value: Any) -> str:

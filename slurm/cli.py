@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO, cast
 
-from slurm.commands.command_line import with_file
+from slurm.commands.command_line import refuse_without_dashes, with_file
 from slurm.commands.common import report_error
 from slurm.commands.parser import import_module, parser_for
 from toolkit.errors import StkError, UserError
@@ -104,8 +104,12 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         return argparse.Namespace(command=words[0], candidates=words[2:])
     parser = parser_for(words[0] if words else "")
     # Without the `=`, argparse would take the next word as the value, which may be the experiment file.
-    words = [f"{word}=" if word == "--trust-folder" else word for word in words]
-    arguments, rest = parser.parse_known_args(words)
+    arguments, rest = parser.parse_known_args(
+        [f"{word}=" if word == "--trust-folder" else word for word in words]
+    )
+    if "config" in arguments and "overrides" in arguments:
+        strays = [word for word in (*arguments.overrides, *rest) if word.startswith("-") or "=" not in word]
+        refuse_without_dashes(words, arguments.config, strays)
     lists = [getattr(arguments, name) for name in ("overrides", "runs") if hasattr(arguments, name)]
     if rest and (not lists or any(word.startswith("-") for word in rest)):
         is_key = any(re.match(r"--\w+\.\w", word) for word in rest)

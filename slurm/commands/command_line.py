@@ -5,6 +5,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
+import shlex
+import shutil
 import stat
 import sys
 import termios
@@ -14,6 +17,10 @@ from typing import Any
 
 from slurm.commands.common import TAKE_WORDS, warn
 from toolkit.errors import UserError
+
+#: The programs that run scripts, by the endings of these.
+_SCRIPTS = {".py": "python", ".sh": "bash"}
+_PYTHON = re.compile(r"python[\d.]*")
 
 
 def with_file(words: Sequence[str]) -> list[str]:
@@ -30,6 +37,53 @@ def with_file(words: Sequence[str]) -> list[str]:
     if _has_input():
         warn(["the command does not get this standard input: let it read a file"])
     return [name, str(file_of_command(command, is_typed=True)), *words[1:place]]
+
+
+def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[str]) -> None:
+    """Raise UserError with the right command line if CONFIG is the user's own command without `--`.
+
+    strays  words that are neither options of `stk` nor key=value
+    """
+    name = words[0]
+    if name not in TAKE_WORDS or (program := _program_for(config, strays)) is None:
+        return
+    place = list(words).index(config, 1)
+    before, after = [*words[1:place]], [*words[place + 1 :]]
+    if name == "sweep":
+        # Imported here: only sweeps need it.
+        from slurm.commands.experiments.sweep_actions import ACTIONS
+
+        if config in ACTIONS:
+            return
+        keys = [word for word in after if "=" in word and not word.startswith("-")]
+        before, after = [*before, *keys], [word for word in after if word not in keys]
+    right = shlex.join(["stk", name, *before, "--", *program, config, *after])
+    more = " (options of stk stand before the --)" if any(word.startswith("-") for word in after) else ""
+    raise UserError(f"{config} is no experiment file. Write -- before your own command{more}: {right}")
+
+
+def _program_for(config: str, strays: Sequence[str]) -> list[str] | None:
+    """Return the words that run a script, none for a program; None for anything else."""
+    # Unlike those of Path, these functions accept a word that is too long for a path.
+    path, is_file, exists = Path(config), os.path.isfile(config), os.path.exists(config)
+    if path.suffix in _SCRIPTS and is_file == exists:
+        is_script = _is_script(path) if is_file else bool(strays)
+        return [_SCRIPTS[path.suffix]] if is_script else None
+    # Without strays, a name may be that of a run.
+    if not strays or any(os.path.exists(f"{config}{suffix}") for suffix in (".yaml", ".yml")):
+        return None
+    is_program = not exists and shutil.which(config) is not None
+    return [] if is_program or _PYTHON.fullmatch(path.name) else None
+
+
+def _is_script(path: Path) -> bool:
+    if path.suffix != ".py":
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    # Imported here, so that no other command looks workloads up.
+    from toolkit.registry import is_script
+
+    return is_script(path)
 
 
 def _has_input() -> bool:

@@ -21,9 +21,8 @@ def test_experiment_file_in_place_of_a_run_is_named(user: User) -> None:
     assert f"`stk submit {user.config}`" in user.refused("resume", user.config)
 
 
-@pytest.mark.parametrize("words", [("python", "train.py"), ("my", "experiment.yaml")])
-def test_command_without_its_two_dashes_is_named(user: User, words: tuple[str, str]) -> None:
-    assert "-- and a command" in user.refused("run", *words)
+def test_word_that_is_no_run_gets_the_ways_to_name_an_experiment(user: User) -> None:
+    assert "-- and a command" in user.refused("run", "my", "experiment.yaml")
 
 
 def test_name_of_two_runs_is_no_command(user: User) -> None:

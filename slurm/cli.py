@@ -116,6 +116,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         hint = "; keys have no dashes: train.epochs=3" if is_key else ""
         if "--dry-run" in rest and arguments.command in ("submit", "run"):
             hint += "; `stk plan` shows what would be done, and changes nothing"
+        if arguments.command == "resume" and any("=" in word for word in rest):
+            hint = (
+                "; a run keeps its keys. For other resources, repeat `stk submit FILE` with them; other keys "
+                "make another run, which train.start_from_checkpoint=RUN starts with the weights of this one"
+            )
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if rest and getattr(arguments, "then", None):
         arguments.parser.error(f"{rest[0]}: write key=value right after its file, before any option")

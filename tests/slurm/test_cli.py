@@ -63,6 +63,12 @@ def test_dry_run_of_a_command_without_it_is_refused_with_a_hint(
     assert ("stk plan" in user.refused(command, "--dry-run", "digits.yaml")) == is_hinted
 
 
+def test_key_for_a_run_that_continues_is_answered_with_ways_to_change_it(user: User) -> None:
+    answer = user.refused("resume", "tiny", "train.epochs=3")
+    assert "train.epochs=3" in answer
+    assert "train.start_from_checkpoint" in answer
+
+
 def test_the_help_of_status_explains_each_order_in_that_of_the_choices(user: User) -> None:
     said = user.told("status", "--help").partition("order:")[2]
     places = [re.search(rf"\b{re.escape(order)}\b", said) for order in ORDERS]

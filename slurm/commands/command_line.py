@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import os
 import re
@@ -47,7 +48,13 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     name = words[0]
     if name not in TAKE_WORDS or (program := _program_for(config, strays)) is None:
         return
-    place = list(words).index(config, 1)
+    # Imported here: only this error needs it.
+    from toolkit.run.run_dir import experiment_dir
+
+    if name == "run" and any(experiment_dir().glob(f"{glob.escape(config)}*/")):
+        # A run whose name is that of a program, too.
+        return
+    place = _place_of(config, words)
     before, after = [*words[1:place]], [*words[place + 1 :]]
     if name == "sweep":
         # Imported here: only sweeps need it.
@@ -60,6 +67,13 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     right = shlex.join(["stk", name, *before, "--", *program, config, *after])
     more = " (options of stk stand before the --)" if any(word.startswith("-") for word in after) else ""
     raise UserError(f"{config} is no experiment file. Write -- before your own command{more}: {right}")
+
+
+def _place_of(config: str, words: Sequence[str]) -> int:
+    """Return the place of CONFIG among the words; an option before it may have the same value."""
+    places = [place for place, word in enumerate(words) if place and word == config]
+    typed = (place for place in places if not words[place - 1].startswith("-") or "=" in words[place - 1])
+    return next(typed, places[-1])
 
 
 def _program_for(config: str, strays: Sequence[str]) -> list[str] | None:

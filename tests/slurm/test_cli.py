@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import shlex
 import socket
 import subprocess
 import sys
@@ -75,43 +74,15 @@ def test_the_help_of_status_explains_each_order_in_that_of_the_choices(user: Use
     assert [place and place.start() for place in places] == sorted(place.start() for place in places if place)
 
 
-@pytest.mark.parametrize(
-    "given, right",
-    [
-        ("run train.py", "stk run -- python train.py"),
-        ("plan train.py", "stk plan -- python train.py"),
-        ("submit python train.py", "stk submit -- python train.py"),
-        ("run python train.py --epochs 3", "stk run -- python train.py --epochs 3"),
-        ("submit --nodes 2 train.py --lr 0.1", "stk submit --nodes 2 -- python train.py --lr 0.1"),
-        ("submit train.py --time 3", "stk submit -- python train.py --time 3"),
-        ("submit python -m train 'a b'", "stk submit -- python -m train 'a b'"),
-        ("run missing.py --epochs 3", "stk run -- python missing.py --epochs 3"),
-        ("submit train.sh", "stk submit -- bash train.sh"),
-        ("run env -i python", "stk run -- env -i python"),
-        ("run --trust-folder train.py", "stk run --trust-folder -- python train.py"),
-        ("sweep train.py params.lr=1,2", "stk sweep params.lr=1,2 -- python train.py"),
-        (
-            "sweep --name a train.py params.lr=1,2 --x",
-            "stk sweep --name a params.lr=1,2 -- python train.py --x",
-        ),
-    ],
-)
-def test_own_command_without_dashes_is_refused_with_the_right_command_line(
-    user: User, given: str, right: str
-) -> None:
-    user.write("train.py", "import torch\nstep = 0\nmodel = torch.nn.Linear(2, 2)\n")
-    user.write("train.sh", "#!/bin/sh\npython train.py\n")
-    before = user.listing
-    said = user.refused(*shlex.split(given))
-    assert said.endswith(f": {right}\n")
-    assert said.count("\n") == 1
-    assert user.listing == before
-
-
 @pytest.mark.parametrize("given", ["run env", "run python", "submit env --lr 3", "sweep status no_sweep"])
 def test_a_word_that_may_name_a_run_a_file_or_an_action_is_no_command(user: User, given: str) -> None:
     user.write("env.yaml", CONFIG)
     assert " -- " not in user.refused(*given.split()).replace("-- and a command", "")
+
+
+def test_a_run_with_the_name_of_a_program_is_no_command(user: User) -> None:
+    (user.experiments / "env-00000000").mkdir(parents=True)
+    assert "env --freshh" not in user.refused("run", "env", "--freshh")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def check_inputs(experiment: Experiment, *, is_trained: bool = False, has_code: 
 
     is_trained   whether the model is trained already: its initial weights are not checked then, and the
                  encoder of its texts was kept with the prepared data
-    has_code     whether its run has its own copy of the code: the user's may be gone
+    has_code     whether only its run has the code, because the user's is gone
     """
     raise_violations(input_violations(experiment, is_trained=is_trained, has_code=has_code), None)
 

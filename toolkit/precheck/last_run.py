@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from toolkit.config import load_resolved, to_plain
+from toolkit.config.checking.validate import with_own_code
 from toolkit.config.schema import Experiment
 from toolkit.config.serialize import flat
-from toolkit.errors import StkError
+from toolkit.errors import ConfigError, StkError
 from toolkit.monitoring.usage.values import read_usage
 from toolkit.registry import task_kinds
 from toolkit.run.attempts.records import read_attempts
@@ -55,23 +57,35 @@ def other_run_by_code(run: RunDir, experiment: Experiment) -> list[str]:
 
     The parameters of own functions are keys, and with another key an experiment is another run.
     """
-    last = newest_run(experiment.name)
-    if last is None or last.result.exists() or run.path.exists():
-        return []
-    if task_kinds()[experiment.task.kind].own_sections is None:
+    if run.path.exists() or task_kinds()[experiment.task.kind].own_sections is None:
         return []
     with suppress(StkError, OSError):
-        before, now = (
-            flat(to_plain(each, identity_only=True)) for each in (load_resolved(last.config), experiment)
-        )
+        last = newest_run(experiment.name)
+        if last is None or last.result.exists():
+            return []
+        stored = load_resolved(last.config)
+        before, now = _identity_keys(stored), _identity_keys(experiment)
         keys = sorted(before.keys() ^ now.keys())
         is_same = all(before[key] == now[key] for key in before.keys() & now.keys())
         if keys and is_same and all(key.startswith(_OF_FUNCTIONS) for key in keys):
+            hint = f" (stk resume {last.run_id} --new-code continues that one)"
             return [
                 f"{run.run_id} is another run than {last.run_id}, because only one of them has "
-                f"{few(keys, _MOST)}; stk resume {last.run_id} --new-code continues that one"
+                f"{few(keys, _MOST)}{hint if _would_be_same(stored, now) else ''}"
             ]
     return []
+
+
+def _identity_keys(experiment: Experiment) -> dict[str, Any]:
+    return flat(to_plain(experiment, identity_only=True))
+
+
+def _would_be_same(stored: Experiment, now: Mapping[str, Any]) -> bool:
+    """Whether an earlier experiment has these keys with the code as it is now."""
+    with suppress(ConfigError):
+        then = _identity_keys(with_own_code(stored, stored.name))
+        return all(then.get(key) == now.get(key) for key in {**then, **now} if key.startswith(_OF_FUNCTIONS))
+    return False
 
 
 def _differences(run: RunDir, experiment: Experiment) -> Iterator[str]:

@@ -24,7 +24,7 @@ from toolkit.config.schema import Experiment, RunPolicy
 from toolkit.config.secrets import referred, with_secrets
 from toolkit.config.sections import experiment_type, sections
 from toolkit.config.serialize import to_plain
-from toolkit.errors import UserError
+from toolkit.errors import ConfigError, UserError
 from toolkit.registry import task_kinds, task_section, unloaded
 from toolkit.system.output.nearest import guess, nearest, suggest
 from toolkit.workload import OwnSections, TaskSpec, UnfitTask, Violation
@@ -53,15 +53,26 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
     return experiment
 
 
-def check_own_code(experiment: Experiment, place: str) -> None:
-    """Check that the code of a task, as it is now, takes the values of an earlier experiment.
+def with_own_code(experiment: Experiment, place: str) -> Experiment:
+    """Return an earlier experiment as the code of its task is now: new keys have their defaults.
 
-    place   names the experiment in the faults, such as its file
-    Raises ConfigError.
+    Sections that the code makes, such as its optimizer, are not checked: they hold the defaults of all keys.
+
+    place   names the experiment in the faults, such as its run
+    Raises ConfigError if the code does not take the values of the experiment.
     """
     faults = Faults(Origins(Origin(place)))
-    _Checker(faults).experiment(to_plain(experiment))
-    faults.raise_any()
+    folder = getattr(experiment.task, "folder", None)
+    checked = _Checker(faults, folders=() if folder is None else (Path(folder),)).experiment(
+        to_plain(experiment)
+    )
+    try:
+        faults.raise_any()
+    except ConfigError as error:
+        made = task_kinds()[experiment.task.kind].makes
+        if found := [each for each in error.faults if each.key.partition(".")[0] not in made]:
+            raise ConfigError(found) from None
+    return checked
 
 
 def policy_in(resources: Mapping[str, Any]) -> RunPolicy:
@@ -92,9 +103,11 @@ def _hints(cls: Any) -> dict[str, Any]:
 class _Checker:
     """Builds dataclasses; None replaces a value with a fault, so that checking continues."""
 
-    def __init__(self, faults: Faults, is_stored: bool = False) -> None:
+    def __init__(self, faults: Faults, is_stored: bool = False, folders: Sequence[Path] = ()) -> None:
         self._faults = faults
         self._is_stored = is_stored
+        #: Where the task's code is looked for first.
+        self._folders = folders
         #: The types of all sections, once they are known.
         self._sections: dict[str, Any] = {}
         #: Keys that are given under a wrong name, so they are not missing.
@@ -141,7 +154,8 @@ class _Checker:
         made = {name: dict(begun[name]) for name in row.makes if isinstance(begun.get(name), dict)}
         # Relative file names are those of the folders of the task's files, and of the current one.
         files = [self._faults.origins.of(key).place for key in (("task",), ())]
-        folders = None if self._is_stored else [*(Path(file).parent for file in files), Path()]
+        around = (*self._folders, *(Path(file).parent for file in files), Path())
+        folders = None if self._is_stored else list(around)
         try:
             own = row.own_sections({**tree, **made}, folders)
         except UnfitTask as unfit:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.config.checking.validate import check_own_code
+from toolkit.config.checking.validate import with_own_code
 from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
@@ -294,7 +294,7 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
             # Raised here if the code cannot be found.
             list(kept_files(experiment))
         return
-    check_own_code(experiment, f"{run.run_id} with new code")
+    with_own_code(experiment, f"{run.run_id} with new code")
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
     copy_or_nothing(new, experiment)

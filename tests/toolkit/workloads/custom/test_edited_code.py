@@ -17,7 +17,9 @@ from tests.toolkit.run.attempts.attempts import start
 from toolkit.config import load, load_resolved
 from toolkit.config.schema import Experiment
 from toolkit.errors import ConfigError, RunBusy, UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.precheck.last_run import other_run_by_code
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import create_run, run_of
 from toolkit.run.events import note_event, read_events
 from toolkit.run.kept_code.edited_code import (
@@ -130,6 +132,33 @@ def test_new_code_that_does_not_take_the_values_of_the_run_is_refused(begun: Beg
     assert not edits_since(run, experiment)
 
 
+def test_new_code_of_a_task_with_its_own_optimizer_is_taken(tmp_path: Path) -> None:
+    """The config of a run holds the defaults of all keys, which the user's functions need not take."""
+    config = write_digits(tmp_path / "work")
+    edit(tmp_path, "digits.py", "def optimizer(model, lr=0.1, weight_decay: float = 0.5): ...\n")
+    edit(tmp_path, "digits.py", "def schedule(step, total): return 1.0\n")
+    experiment = load(config)
+    run = create_run(experiment, tmp_path / "runs")
+    edit(tmp_path, "digits.py")
+    take_new_code(run, load_resolved(run.config), asked=True)
+    assert not edits_since(run, experiment)
+
+
+def test_new_code_of_a_module_is_found_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_digits(tmp_path / "work")
+    shutil.copy(config.with_name("digits.py"), tmp_path / "work" / "my_project" / "digits.py")
+    config.write_text("name: digits\ntask: my_project.digits\n")
+    monkeypatch.chdir(config.parent)
+    run = create_run(load(config), tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    edit(tmp_path, "my_project/digits.py")
+    stored = load_resolved(run.config)
+    take_new_code(run, stored, asked=True)
+    assert not edits_since(run, stored)
+
+
 def test_parameter_that_makes_another_run_is_named(
     begun: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +171,10 @@ def test_parameter_that_makes_another_run_is_named(
     (line,) = other_run_by_code(run_of(edited), edited)
     assert run.run_id in line
     assert "model.depth" in line
+    assert "resume" in line
+    # Continued with the new code, the earlier run would have the default.
+    of_other_value = load(tmp_path / "work" / "digits.yaml", ["model.depth=2"])
+    assert "resume" not in other_run_by_code(run_of(of_other_value), of_other_value)[0]
     of_other_seed = load(tmp_path / "work" / "digits.yaml", ["seed=9"])
     assert other_run_by_code(run_of(of_other_seed), of_other_seed) == []
     assert other_run_by_code(run, experiment) == []
@@ -427,3 +460,19 @@ def test_new_code_begins_where_the_first_attempts_with_it_began(begun: Begun, tm
     start(run, of=20)
     assert new_code_of(run, 20) == ["digits.py, from step 21 on"]
     assert new_code_of(run, 21) == []
+
+
+def test_run_whose_folder_was_moved_continues_with_its_copy(
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    (work / "train.py").write_text("raise SystemExit(1)\n")
+    stk("run", "train.yaml", code=None)
+    (run,) = find_runs(tmp_path / "runs")
+    (work / "train.py").rename(work / "other.py")
+    assert "train.py" in stk("run", run.run_id, code=ExitCode.WRONG_INPUT)
+    (work / "other.py").rename(work / "train.py")
+    work.rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path / "moved")
+    stk("run", run.run_id, code=None)
+    assert len(read_attempts(run)) == 2

@@ -19,13 +19,13 @@ from toolkit.files import create_once
 from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
-from toolkit.workloads.custom.script.meeting import meet
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
 from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
 from toolkit.workloads.custom.script.ranks import SharedError, group, largest, let_threads_drop_tensors
 from toolkit.workloads.custom.script.resuming import Newest
 from toolkit.workloads.custom.script.stopping import Agreement, Signals
+from toolkit.workloads.custom.script.waiting import wait_for_ranks
 
 #: The names of checkpoints have eight digits.
 _MOST_STEPS = 99_999_999
@@ -217,7 +217,7 @@ class CurrentRun:
         """Make the temporary folder. Collective."""
         run, error = self._place.run, SharedError(f"run.checkpoint({step}) cannot begin")
         folder = temporary_name(run.checkpoint(step), f"start_{self._place.attempt}", "tmp")
-        meet(f"run.checkpoint({step})", "`if rank == 0:` belongs inside the block, not around it.")
+        wait_for_ranks(f"run.checkpoint({step})", "`if rank == 0:` belongs inside the block, not around it.")
         may_tidy = self._place.take_checkpoints() and self._place.size > 1
         lowest, highest = largest(-step, step)
         with error:

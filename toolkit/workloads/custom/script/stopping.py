@@ -19,10 +19,10 @@ from toolkit.exit_codes import ExitCode
 from toolkit.reliability.stop import stop_signals
 from toolkit.run.fence import is_fenced
 from toolkit.workloads.custom.script.children import Protection
-from toolkit.workloads.custom.script.meeting import meet
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
 from toolkit.workloads.custom.script.ranks import group, largest
+from toolkit.workloads.custom.script.waiting import wait_for_ranks
 
 #: Seconds between two agreements of the ranks.
 _AGREE_EVERY_S = 1.0
@@ -168,7 +168,7 @@ class Agreement:
         self._next = 1
         self._since: float | None = None
         self._evaluates = False
-        self._has_met = False
+        self._has_waited = False
 
     def should_stop(self, every: int | None, *, evaluates: bool = False) -> bool:
         """Return whether to save and leave. Collective. Raises UserError if `every` is below 1.
@@ -192,10 +192,10 @@ class Agreement:
     def _agree(self) -> None:
         now = time.monotonic()
         call_s = 0.0 if self._since is None else (now - self._since) / self._calls
-        if not self._has_met and group() is not None:
+        if not self._has_waited and group() is not None:
             # Once: it takes some messages per rank, and a script makes the same calls in each step.
-            meet("run.should_stop()", "All ranks have to call it.")
-            self._has_met = True
+            wait_for_ranks("run.should_stop()", "All ranks have to call it.")
+            self._has_waited = True
         asked, slowest_s = largest(float(self.is_asked()), call_s)
         self._is_agreed = asked > 0
         self._next = min(_MOST_CALLS, max(1, int(_AGREE_EVERY_S / slowest_s))) if slowest_s > 0 else 1

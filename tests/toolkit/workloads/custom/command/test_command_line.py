@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from slurm import cli
 from slurm.commands.command_line import with_file
 from slurm.commands.common import TAKE_WORDS
+from tests.slurm.support.user import User
 from toolkit.config import load
 
 
@@ -73,3 +75,37 @@ def test_standard_input_that_a_command_does_not_get_is_named(source: str, tmp_pa
             cwd=tmp_path,
         )
     assert done.stderr.count("does not get this standard input") == (source == "pipe")
+
+
+@pytest.mark.parametrize(
+    "given, right",
+    [
+        ("run train.py", "stk run -- python train.py"),
+        ("plan train.py", "stk plan -- python train.py"),
+        ("submit python train.py", "stk submit -- python train.py"),
+        ("run python train.py --epochs 3", "stk run -- python train.py --epochs 3"),
+        ("submit --nodes 2 train.py --lr 0.1", "stk submit --nodes 2 -- python train.py --lr 0.1"),
+        ("submit train.py --time 3", "stk submit -- python train.py --time 3"),
+        ("submit python -m train 'a b'", "stk submit -- python -m train 'a b'"),
+        ("run missing.py --epochs 3", "stk run -- python missing.py --epochs 3"),
+        ("submit train.sh", "stk submit -- bash train.sh"),
+        ("run env -i python", "stk run -- env -i python"),
+        ("run --trust-folder train.py", "stk run --trust-folder -- python train.py"),
+        ("submit --name env env --x", "stk submit --name env -- env --x"),
+        ("sweep train.py params.lr=1,2", "stk sweep params.lr=1,2 -- python train.py"),
+        (
+            "sweep --name a train.py params.lr=1,2 --x",
+            "stk sweep --name a params.lr=1,2 -- python train.py --x",
+        ),
+    ],
+)
+def test_own_command_without_dashes_is_refused_with_the_right_command_line(
+    user: User, given: str, right: str
+) -> None:
+    user.write("train.py", "import torch\nstep = 0\nmodel = torch.nn.Linear(2, 2)\n")
+    user.write("train.sh", "#!/bin/sh\npython train.py\n")
+    before = user.listing
+    said = user.refused(*shlex.split(given))
+    assert said.endswith(f": {right}\n")
+    assert said.count("\n") == 1
+    assert user.listing == before

@@ -16,31 +16,26 @@ from toolkit.workloads.custom.script.ranks import group
 
 #: Seconds after which a rank says for whom it waits.
 _SAY_AFTER_S = 30.0
-#: Seconds after which it makes the call nevertheless: the collective ends with an error if a rank is dead.
-_WAIT_S = 600.0
+#: Seconds after which it makes the call nevertheless: only the collective notices that a rank is dead.
+_WAIT_S = 60.0
 #: Seconds between two questions to the store, at first and at most.
 _POLL_S, _MOST_POLL_S = 0.001, 0.25
-#: The store of this process's newest meeting, and the number of meetings there.
-_newest: tuple[Any, int] = (None, 0)
 
 
-def meet(call: str, hint: str) -> None:
-    """Wait until all ranks of the script's group have come here equally often, or ten minutes. Collective.
+def wait_for_ranks(call: str, hint: str) -> None:
+    """Wait up to a minute until all ranks of the script's group have come here equally often. Collective.
 
-    Polls the store of the group: a blocking wait would keep torch's own threads from using the store. Returns
-    at once without a group, or if its backend has no store.
+    Polls the store of the group: a blocking wait would keep torch's own threads from using the store. Keeps
+    nothing in this process, not even the store, whose server would outlive the group. Returns at once without
+    a group, or if its backend has no store.
 
     call   the call, such as `run.checkpoint(10)`
     hint   what to do if a rank does not make it
     """
-    global _newest
     if (distributed := group()) is None or (store := _store(distributed)) is None:
         return
-    # Another group has another store, in which other ranks may have met.
-    met = _newest[1] + 1 if store is _newest[0] else 1
-    _newest = store, met
     rank, size = distributed.get_rank(), distributed.get_world_size()
-    store.set(_came(rank), str(met))
+    met = store.add(_came(rank), 1)
     everyone = f"stk/met/{met}"
     if store.add(f"{everyone}/count", 1) == size:
         store.set(everyone, "")
@@ -48,7 +43,7 @@ def meet(call: str, hint: str) -> None:
     while not store.check([everyone]) and (waited := time.monotonic() - begun) < _WAIT_S:
         if not is_told and waited >= _SAY_AFTER_S:
             is_told = True
-            missing = [each for each in range(size) if _count(store, each) < met]
+            missing = [each for each in range(size) if store.add(_came(each), 0) < met]
             sys.stderr.write(
                 f"stk: {place_of_call()}{call}: {_who(missing, size)}; rank {rank} waits. {hint}\n"
             )
@@ -61,13 +56,8 @@ def _store(distributed: Any) -> Any:
 
 
 def _came(rank: int) -> str:
-    """Return the key under which a rank counts its meetings."""
+    """Return the key under which a rank counts its calls."""
     return f"stk/came/{rank}"
-
-
-def _count(store: Any, rank: int) -> int:
-    """Return how often a rank has come."""
-    return int(store.get(_came(rank))) if store.check([_came(rank)]) else 0
 
 
 def _who(missing: list[int], size: int) -> str:

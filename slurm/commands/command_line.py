@@ -21,6 +21,8 @@ from toolkit.errors import UserError
 
 #: The programs that run scripts, by the endings of these.
 _SCRIPTS = {".py": "python", ".sh": "bash"}
+#: The hash at the end of a run's id.
+_HASH = 8 * "[0-9a-f]"
 _PYTHON = re.compile(r"python[\d.]*")
 
 
@@ -48,11 +50,7 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     name = words[0]
     if name not in TAKE_WORDS or (program := _program_for(config, strays)) is None:
         return
-    # Imported here: only this error needs it.
-    from toolkit.run.run_dir import experiment_dir
-
-    if name == "run" and any(experiment_dir().glob(f"{glob.escape(config)}*/")):
-        # A run whose name is that of a program, too.
+    if name == "run" and all(word.startswith("-") for word in strays) and _is_run(config):
         return
     place = _place_of(config, words)
     before, after = [*words[1:place]], [*words[place + 1 :]]
@@ -67,6 +65,14 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     right = shlex.join(["stk", name, *before, "--", *program, config, *after])
     more = " (options of stk stand before the --)" if any(word.startswith("-") for word in after) else ""
     raise UserError(f"{config} is no experiment file. Write -- before your own command{more}: {right}")
+
+
+def _is_run(name: str) -> bool:
+    """Whether there is a run of this name."""
+    # Imported here: only the error about a command needs it.
+    from toolkit.run.run_dir import experiment_dir
+
+    return "/" not in name and any(experiment_dir().glob(f"{glob.escape(name)}-{_HASH}/"))
 
 
 def _place_of(config: str, words: Sequence[str]) -> int:

@@ -25,6 +25,7 @@ from toolkit.run.folder_trust import check_folder, refuse_colon
 from toolkit.run.kept_code.code_snapshot import LostCode
 from toolkit.run.kept_code.edited_code import (
     begins_anew,
+    check_new_code,
     edit_warnings_of_many,
     other_code_warnings,
     take_new_code,
@@ -128,7 +129,8 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
     known   all runs of the sweep; skipped runs may have other code, which is reported
     asked   whether runs with a checkpoint get it too
 
-    Raises SlurmUnavailable if Slurm may have a job of a run and does not answer.
+    Raises SlurmUnavailable if Slurm may have a job of a run and does not answer, and ConfigError if the code
+    that was asked for does not take the values of a run.
     """
     if cluster != "local" and not dry_run:
         for one in known:
@@ -136,6 +138,9 @@ def renew_code(known: Sequence[Candidate], *, asked: bool, cluster: str, dry_run
                 one.now.check_known()
     there = [one for one in known if one.now is not None and not one.skipped]
     warnings = edit_warnings_of_many([(one.run, one.experiment) for one in there], new_code=asked)
+    for one in there if asked and warnings else ():
+        # Before any run has new code.
+        check_new_code(one.run, one.experiment)
     lost: list[LostCode] = []
     for one in there if not dry_run else ():
         with exclusively(one.run):

@@ -68,7 +68,7 @@ def other_run_by_code(run: RunDir, experiment: Experiment) -> list[str]:
         keys = sorted(before.keys() ^ now.keys())
         is_same = all(before[key] == now[key] for key in before.keys() & now.keys())
         if keys and is_same and all(key.startswith(_OF_FUNCTIONS) for key in keys):
-            hint = f" (stk resume {last.run_id} --new-code continues that one)"
+            hint = f" (once that one has ended, stk resume {last.run_id} --new-code continues it)"
             return [
                 f"{run.run_id} is another run than {last.run_id}, because only one of them has "
                 f"{few(keys, _MOST)}{hint if _would_be_same(stored, now) else ''}"

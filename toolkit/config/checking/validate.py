@@ -56,7 +56,8 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
 def with_own_code(experiment: Experiment, place: str) -> Experiment:
     """Return an earlier experiment as the code of its task is now: new keys have their defaults.
 
-    Sections that the code makes, such as its optimizer, are not checked: they hold the defaults of all keys.
+    A section that the code makes, such as its optimizer, is stored with the defaults of all keys. The code
+    need not take these.
 
     place   names the experiment in the faults, such as its run
     Raises ConfigError if the code does not take the values of the experiment.
@@ -69,10 +70,16 @@ def with_own_code(experiment: Experiment, place: str) -> Experiment:
     try:
         faults.raise_any()
     except ConfigError as error:
-        made = task_kinds()[experiment.task.kind].makes
-        if found := [each for each in error.faults if each.key.partition(".")[0] not in made]:
+        if found := [each for each in error.faults if not _is_default_of_made(each.key, experiment)]:
             raise ConfigError(found) from None
     return checked
+
+
+def _is_default_of_made(key: str, experiment: Experiment) -> bool:
+    """Whether a key may be a default that was stored in a section that the task's code makes."""
+    section, _, name = key.partition(".")
+    is_made = section in task_kinds()[experiment.task.kind].makes
+    return is_made and name != "kind" and hasattr(getattr(experiment, section), name)
 
 
 def policy_in(resources: Mapping[str, Any]) -> RunPolicy:

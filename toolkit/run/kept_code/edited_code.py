@@ -15,7 +15,7 @@ from pathlib import Path
 from toolkit.config.checking.validate import with_own_code
 from toolkit.config.loading import load_resolved
 from toolkit.config.schema import Experiment
-from toolkit.errors import UserError
+from toolkit.errors import ConfigError, UserError
 from toolkit.files import crc32, fsync_path
 from toolkit.registry import kept_files
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
@@ -122,6 +122,7 @@ def edit_warnings_of_many(
         if (copy := _copy_id(run)) not in copies:
             copies[copy] = edits_since(run, experiment)
         edits = copies[copy]
+        is_new = is_new and (new_code or not edits or _fits(run, experiment))
         if edits.why_unknown:
             of_one.append(
                 f"{run.run_id} continues with its stored code, which cannot be compared with today's: "
@@ -182,6 +183,19 @@ def _copy_id(run: RunDir) -> object:
     except OSError:
         return run.path
     return found.st_dev, found.st_ino
+
+
+def check_new_code(run: RunDir, experiment: Experiment) -> None:
+    """Raise ConfigError if the code as it is now does not take the values of a run."""
+    with_own_code(experiment, f"{run.run_id} with new code")
+
+
+def _fits(run: RunDir, experiment: Experiment) -> bool:
+    try:
+        check_new_code(run, experiment)
+    except ConfigError:
+        return False
+    return True
 
 
 def _takes_new_code(run: RunDir, elsewhere: list[str], *, asked: bool) -> bool:
@@ -278,10 +292,11 @@ def executed(folder: Path, without: Sequence[str] = ()) -> list[str]:
 def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
     """Give today's code to a run that begins anew, or to any run if `asked`, and record an event.
 
-    Nothing happens if no code was edited. The run must not be live.
+    Nothing happens if no code was edited, or if a run that begins anew has values that today's code does not
+    take. The run must not be live.
 
-    Raises UserError if the user's code is gone, LostCode if the run's own is, ConfigError if the new code
-    does not take the values of the experiment, and UntrustedFolder.
+    Raises UserError if the user's code is gone, LostCode if the run's own is, ConfigError if the code that
+    was asked for does not take the values of the run, and UntrustedFolder.
     """
     if not _takes_new_code(run, of_elsewhere(run, experiment), asked=asked):
         if run.code.exists():
@@ -294,7 +309,11 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
             # Raised here if the code cannot be found.
             list(kept_files(experiment))
         return
-    with_own_code(experiment, f"{run.run_id} with new code")
+    if asked:
+        check_new_code(run, experiment)
+    elif not _fits(run, experiment):
+        check_kept(run)
+        return
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
     copy_or_nothing(new, experiment)

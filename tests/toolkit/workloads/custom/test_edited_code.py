@@ -144,6 +144,43 @@ def test_new_code_of_a_task_with_its_own_optimizer_is_taken(tmp_path: Path) -> N
     assert not edits_since(run, experiment)
 
 
+@pytest.mark.parametrize(
+    "before, after, key",
+    [
+        ("optimizer(model, lr=0.1)", "optimizer(model, decay, lr=0.1)", "decay"),
+        ("optimizer(model, width: int, lr=0.1)", "optimizer(model, lr=0.1)", "width"),
+        ("optimizer(model, lr=0.1)", "predict(model, batch)", "optimizer"),
+    ],
+    ids=["a new parameter", "a removed parameter", "a removed function"],
+)
+def test_new_code_whose_own_optimizer_does_not_fit_is_refused(
+    before: str, after: str, key: str, tmp_path: Path
+) -> None:
+    config = write_digits(tmp_path / "work")
+    file = config.with_name("digits.py")
+    text = file.read_text()
+    file.write_text(f"{text}\ndef {before}: ...\n")
+    experiment = load(config, ["optimizer.width=3"] if "width" in before else [])
+    run = create_run(experiment, tmp_path / "runs")
+    run.checkpoint(3).mkdir(parents=True)
+    file.write_text(f"{text}\ndef {after}: ...\n")
+    with pytest.raises(ConfigError, match=key):
+        take_new_code(run, load_resolved(run.config), asked=True)
+
+
+def test_run_that_begins_anew_keeps_its_code_if_the_new_one_does_not_fit(
+    begun: Begun, tmp_path: Path
+) -> None:
+    run, experiment = begun
+    file = tmp_path / "work" / "digits.py"
+    text = file.read_text()
+    file.write_text(text.replace("def model(", "def model(depth: int, "))
+    (line,) = edit_warnings(run, experiment, new_code=False)
+    assert "its stored code" in line
+    take_new_code(run, experiment, asked=False)
+    assert (run.code / "project" / "digits.py").read_text() == text
+
+
 def test_new_code_of_a_module_is_found_from_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

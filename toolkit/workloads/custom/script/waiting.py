@@ -14,9 +14,11 @@ from typing import Any
 from toolkit.workloads.custom.script.misuse import place_of_call
 from toolkit.workloads.custom.script.ranks import group
 
+#: Backends whose groups have no store that can be used.
+_WITHOUT_STORE = ("mpi", "fake")
 #: Seconds after which a rank says for whom it waits.
 _SAY_AFTER_S = 30.0
-#: Seconds after which it makes the call nevertheless: only the collective notices that a rank is dead.
+#: Seconds after which it makes the call nevertheless: the store does not notice that a rank is dead.
 _WAIT_S = 60.0
 #: Seconds between two questions to the store, at first and at most.
 _POLL_S, _MOST_POLL_S = 0.001, 0.25
@@ -52,6 +54,8 @@ def wait_for_ranks(call: str, hint: str) -> None:
 
 
 def _store(distributed: Any) -> Any:
+    if distributed.get_backend() in _WITHOUT_STORE:
+        return None
     return distributed.distributed_c10d._get_default_store()
 
 

@@ -88,6 +88,8 @@ def test_standard_input_that_a_command_does_not_get_is_named(source: str, tmp_pa
         ("submit train.py --time 3", "stk submit -- python train.py --time 3"),
         ("submit python -m train 'a b'", "stk submit -- python -m train 'a b'"),
         ("run missing.py --epochs 3", "stk run -- python missing.py --epochs 3"),
+        ("run /nowhere/python train.py", "stk run -- /nowhere/python train.py"),
+        ("run /nowhere/train.py --x", "stk run -- python /nowhere/train.py --x"),
         ("submit train.sh", "stk submit -- bash train.sh"),
         ("run env -i python", "stk run -- env -i python"),
         ("run --trust-folder train.py", "stk run --trust-folder -- python train.py"),

@@ -30,7 +30,7 @@ class Last:
 last = Last()
 """
 
-#: The same with one signal, which nobody else gets.
+#: The command sends itself one signal. `stk` gets none.
 SIGNALLED = """
 import atexit, os, signal, sys
 import stk

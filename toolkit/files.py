@@ -18,6 +18,7 @@ from typing import IO, Any, TextIO
 _CRC_BLOCK = 1 << 20
 #: For lone surrogates, as in the name of a file that is not UTF-8: `\udce9` is an escape of JSON too.
 _ESCAPE = "backslashreplace"
+_DECODER = json.JSONDecoder()
 
 
 def fsync_path(path: Path) -> None:
@@ -234,7 +235,8 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
 def parsed(text: str | bytes) -> Any:
     """The value of a JSON text; None if it is invalid, such as the torn line of a killed writer."""
     try:
-        return json.loads(text)
+        # Not json.loads, which looks for other encodings than UTF-8 first.
+        return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
     except (ValueError, RecursionError):
         return None
 

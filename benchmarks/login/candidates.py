@@ -19,8 +19,11 @@ data: {path: FOLDER/texts.tsv, prepared_dir: FOLDER/prepared}
 
 
 def write_experiment(folder: Path) -> Path:
-    """Write an experiment and its table of texts; return the file."""
-    rows = "".join(f"text number {number}\t{'ab'[number % 2]}\n" for number in range(100))
+    """Write an experiment and its table of texts; return the file.
+
+    Its labels are frequent, as in most tables. For rare labels, `stk` imports NumPy to check the splits.
+    """
+    rows = "".join(f"text number {number}\t{'ab'[number % 2]}\n" for number in range(1000))
     (folder / "texts.tsv").write_text(f"text\tlabel\n{rows}")
     file = folder / "swept.yaml"
     file.write_text(_EXPERIMENT.replace("FOLDER", str(folder)))

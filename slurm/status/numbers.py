@@ -68,4 +68,4 @@ def gpu_hours(attempts: Sequence[AttemptRecord], seen: float) -> float | None:
 
 def newest(*moments: object) -> float | None:
     """Return the latest of the known times; None if none is known."""
-    return max((known for moment in moments if (known := number(moment)) is not None), default=None)
+    return max([known for moment in moments if (known := number(moment)) is not None], default=None)

@@ -17,7 +17,7 @@ from toolkit.files import read_end
 from toolkit.run.attempts.records import steps_done
 from toolkit.run.events import last_events
 from toolkit.run.records.from_json import whole
-from toolkit.run.records.headline import flat_metrics, main_metric
+from toolkit.run.records.headline import finite, flat_metrics, main_metric
 from toolkit.run.run_dir import RunDir
 from toolkit.system.garbage_collection import without_collection
 from toolkit.system.output.sanitize import number
@@ -136,11 +136,12 @@ def _row(folder: Folder, job: JobState | None, now: float) -> RunStatus:
         job = UNKNOWN
     found = run_state(folder, job, now)
     document = folder.result or folder.progress
-    metrics = flat_metrics(document)
+    recorded = flat_metrics(document)
+    metrics = finite(recorded)
     last = folder.last_attempt
     step = steps_done(document, None if folder.result else last) or 0
     total_steps = step if folder.result else whole(document.get("total_steps"))
-    main, value = main_metric(document) or (None, None)
+    main, value = main_metric(recorded) or (None, None)
     failed = folder.failure and folder.failure.time
     seen = numbers.newest(document.get("time"), last and last.time_end, last and last.time_start, failed)
     # The newest job has ended, and the run trains in a terminal since.
@@ -203,9 +204,11 @@ def _failed_save(folder: Folder, found: RunState) -> str:
 
 def _unsaved(folder: Folder, found: RunState) -> str:
     """Return a hint if no attempt has saved and the run may continue; else an empty text."""
+    if found.state in ("finished", "failed"):
+        return ""
     known = [each for each in folder.attempts if each.saved is not None]
     has_ended = any(each.time_end is not None for each in known)
-    if found.state in ("finished", "failed") or not has_ended or any(each.saved for each in known):
+    if not has_ended or any(each.saved for each in known):
         return ""
     # An attempt that was killed may not have recorded its save.
     if any(folder.run.checkpoints.glob("[!.]*")):

@@ -140,15 +140,15 @@ class _Reader:
             return b""
         self.found = True
         try:
-            if os.fstat(descriptor).st_size > _MOST_BYTES:
-                self.faults.append(f"{name} is too large to be one of a run")
-                return b""
-            return _read(descriptor)
+            raw = _read(descriptor)
         except OSError as error:
             self.faults.append(f"{name} cannot be read: {error.strerror}")
             return b""
         finally:
             os.close(descriptor)
+        if raw is None:
+            self.faults.append(f"{name} is too large to be one of a run")
+        return raw or b""
 
     def document(self, name: str) -> dict[str, Any] | None:
         """Return the content of a JSON file; empty if it cannot be read, None if there is no such file."""
@@ -170,11 +170,14 @@ class _Reader:
                 yield record
 
 
-def _read(descriptor: int) -> bytes:
-    """Return the rest of an open file."""
-    raw = block = os.read(descriptor, _BLOCK_BYTES)
-    # A read of a regular file is short only at its end.
-    while len(block) == _BLOCK_BYTES:
-        block = os.read(descriptor, _BLOCK_BYTES)
+def _read(descriptor: int) -> bytes | None:
+    """Return the content of an open file; None if it is too large."""
+    raw = os.read(descriptor, _BLOCK_BYTES)
+    # A read of a regular file is short only at its end. Most files are read whole by the first one.
+    if len(raw) < _BLOCK_BYTES:
+        return raw
+    if os.fstat(descriptor).st_size > _MOST_BYTES:
+        return None
+    while block := os.read(descriptor, _BLOCK_BYTES):
         raw += block
     return raw

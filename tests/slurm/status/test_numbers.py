@@ -9,7 +9,7 @@ import pytest
 
 from slurm.status import numbers
 from toolkit.run.attempts.records import AttemptRecord
-from toolkit.run.records.headline import flat_metrics
+from toolkit.run.records.headline import finite, flat_metrics
 
 START = AttemptRecord(
     attempt=1, time_start=1000.0, first_step_after_start_s=10.0, first_step=0, device="cuda", world_size=4
@@ -82,7 +82,7 @@ def test_without_a_gpu_there_are_no_gpu_hours() -> None:
 
 def test_only_finite_numbers_are_metrics() -> None:
     odd = {"a": 1, "b": "x", "c": float("nan"), "d": True, "e": None, "test": {"f1": 0.5, "g": []}}
-    assert flat_metrics({"metrics": odd}) == {"a": 1, "test_f1": 0.5}
+    assert finite(flat_metrics({"metrics": odd})) == {"a": 1, "test_f1": 0.5}
     assert flat_metrics({"metrics": [1]}) == {}
 
 

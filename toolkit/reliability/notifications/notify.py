@@ -15,7 +15,7 @@ from toolkit.run.attempts.records import read_attempts, steps_done
 from toolkit.run.events import note_event, read_events
 from toolkit.run.records.failures import FailureRecord
 from toolkit.run.records.from_json import from_json
-from toolkit.run.records.headline import flat_metrics
+from toolkit.run.records.headline import finite, flat_metrics
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
 
@@ -102,7 +102,7 @@ def message(run: RunDir, what: str, reason: str) -> dict[str, Any]:
         "step": step,
         "total_steps": progress.get("total_steps", step if what == "end" else None),
         "epoch": progress.get("epoch"),
-        "metrics": flat_metrics(progress),
+        "metrics": finite(flat_metrics(progress)),
         "reason": reason,
         "host": (last and last.host) or socket.gethostname(),
         "job": last and last.job_id,

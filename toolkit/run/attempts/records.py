@@ -110,12 +110,13 @@ def steps_done(progress: Mapping[str, Any], last: AttemptRecord | None) -> int |
     return max((each for each in steps if each is not None), default=None)
 
 
-def _merged(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _merged(lines: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """One line for each attempt: later lines complete the earlier ones."""
-    attempts: dict[int, dict[str, Any]] = {}
+    attempts: dict[int, Mapping[str, Any]] = {}
     for line in lines:
         if isinstance(number(line.get("attempt")), int) and isinstance(line.get("nonce", ""), str):
-            attempts.setdefault(line["attempt"], {}).update(line)
+            known = attempts.get(line["attempt"])
+            attempts[line["attempt"]] = {**known, **line} if known else line
     return [attempts[each] for each in sorted(attempts)]
 
 

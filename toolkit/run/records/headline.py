@@ -14,34 +14,40 @@ NOT_SCORES = frozenset(
 _VALIDATION = "validation_"
 
 
-def flat_metrics(document: Mapping[str, Any]) -> dict[str, float]:
-    """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary."""
-    return {name: value for name, value in _flat(document).items() if number(value) is not None}
+def flat_metrics(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary.
 
-
-def _flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    Their values are as in the file: not all of them need be numbers.
+    """
     flat: dict[str, Any] = {}
     found = document.get("metrics")
     for name, value in found.items() if isinstance(found, dict) else ():
-        is_split = isinstance(value, dict)
-        flat |= {f"{name}_{inner}": value[inner] for inner in value} if is_split else {name: value}
+        if isinstance(value, dict):
+            for inner, item in value.items():
+                flat[f"{name}_{inner}"] = item
+        else:
+            flat[name] = value
     return flat
+
+
+def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics whose values are usable numbers."""
+    return {name: value for name, value in metrics.items() if number(value) is not None}
 
 
 def headline(metrics: Mapping[str, float]) -> float | None:
     """The value of the validation's main metric; None before the first validation."""
-    found = main_metric({"metrics": metrics})
+    found = main_metric(metrics)
     return None if found is None else found[1]
 
 
-def main_metric(document: Mapping[str, Any]) -> tuple[str, float | None] | None:
-    """Name and value of the validation's main metric, of the metrics in a document; None without one.
+def main_metric(metrics: Mapping[str, Any]) -> tuple[str, float | None] | None:
+    """Name and value of the validation's main metric among flat metrics; None without one.
 
     The name lacks the split's prefix. The value is None if it is not finite.
     """
-    flat = _flat(document)
-    found = main_name(name.removeprefix(_VALIDATION) for name in flat if name.startswith(_VALIDATION))
-    return None if found is None else (found, number(flat[_VALIDATION + found]))
+    found = main_name(name.removeprefix(_VALIDATION) for name in metrics if name.startswith(_VALIDATION))
+    return None if found is None else (found, number(metrics[_VALIDATION + found]))
 
 
 def main_name(names: Iterable[str]) -> str | None:

@@ -17,4 +17,4 @@ def test_the_loss_is_shown_if_it_is_the_only_score_and_nothing_before_a_validati
 
 def test_a_score_that_is_not_finite_stays_the_main_one():
     metrics = {"validation_loss": 0.5, "validation_accuracy": None, "validation_memory": 7.0}
-    assert main_metric({"metrics": metrics}) == ("accuracy", None)
+    assert main_metric(metrics) == ("accuracy", None)

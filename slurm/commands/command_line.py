@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import glob
 import hashlib
 import os
 import re
@@ -21,8 +20,6 @@ from toolkit.errors import UserError
 
 #: The programs that run scripts, by the endings of these.
 _SCRIPTS = {".py": "python", ".sh": "bash"}
-#: The hash at the end of a run's id.
-_HASH = 8 * "[0-9a-f]"
 _PYTHON = re.compile(r"python[\d.]*")
 
 
@@ -70,9 +67,9 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
 def _is_run(name: str) -> bool:
     """Whether there is a run of this name."""
     # Imported here: only the error about a command needs it.
-    from toolkit.run.run_dir import experiment_dir
+    from toolkit.run.run_dir import runs_of_experiment
 
-    return "/" not in name and any(experiment_dir().glob(f"{glob.escape(name)}-{_HASH}/"))
+    return "/" not in name and bool(runs_of_experiment(name))
 
 
 def _place_of(config: str, words: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, StkError
 from toolkit.monitoring.usage.values import read_usage
 from toolkit.registry import task_kinds
 from toolkit.run.attempts.records import read_attempts
-from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.run.run_dir import RunDir, runs_of_experiment
 from toolkit.system.output.amounts import duration, size_mb
 from toolkit.system.output.few import few
 
@@ -23,14 +23,11 @@ from toolkit.system.output.few import few
 _MOST = 8
 #: Sections whose keys are the parameters of own functions.
 _OF_FUNCTIONS = ("model.", "data.")
-#: The hash at the end of a run's id. A longer name may begin with this one.
-_HASH = 8 * "[0-9a-f]"
 
 
 def newest_run(name: str) -> RunDir | None:
     """The run of this name that was started last, or None."""
-    runs = map(RunDir, experiment_dir().glob(f"{name}-{_HASH}"))
-    started = (run for run in runs if run.attempts.exists())
+    started = (run for run in runs_of_experiment(name) if run.attempts.exists())
     return max(started, key=lambda run: run.attempts.stat().st_mtime, default=None)
 
 

@@ -308,6 +308,12 @@ def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[
             yield RunDir(experiment_dir / name)
 
 
+def runs_of_experiment(name: str) -> list[RunDir]:
+    """Folders in the folder of runs that have the ids of runs of this experiment name, in any order."""
+    # A longer name may begin with this one. The name may be any word that a user has typed.
+    return [RunDir(path) for path in experiment_dir().glob(f"{escape(name)}-{8 * '[0-9a-f]'}/")]
+
+
 def find_run(name: str, parent: Path | None = None, *, hint: str = "") -> RunDir:
     """Find a run by its folder (also its path below `parent`), a file in it, or a unique prefix of its id.
 

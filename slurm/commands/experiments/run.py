@@ -44,7 +44,7 @@ from toolkit.run.failure.classes import INPUT
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.format import format_failure
 from toolkit.run.folder_trust import refuse_colon
-from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, edits_since, take_new_code
+from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, is_found, take_new_code
 from toolkit.run.new_settings import take_new_settings
 from toolkit.run.run_dir import RunDir, experiment_dir, find_run
 from toolkit.system.output.json_text import json_text
@@ -255,9 +255,7 @@ def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespa
     Raises DataError, RunBusy.
     """
     is_kept = target.code.exists() and not (arguments.fresh or arguments.new_code)
-    # The user's folder may have been moved.
-    has_code = is_kept and bool(edits_since(target, experiment).why_unknown)
-    check_inputs(experiment, has_code=has_code)
+    check_inputs(experiment, has_code=is_kept and not is_found(experiment))
     if arguments.fresh and target.path.exists():
         with ExitStack() as locked:
             return begin_anew(experiment, target, locked)

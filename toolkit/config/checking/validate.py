@@ -56,8 +56,8 @@ def check_into(tree: Mapping[str, Any], faults: Faults, *, is_stored: bool = Fal
 def with_own_code(experiment: Experiment, place: str) -> Experiment:
     """Return an earlier experiment as the code of its task is now: new keys have their defaults.
 
-    A section that the code makes, such as its optimizer, is stored with the defaults of all keys. The code
-    need not take these.
+    A section that the code makes, such as its optimizer, is stored with the defaults of all keys, such as
+    weight_decay. The code need not take these.
 
     place   names the experiment in the faults, such as its run
     Raises ConfigError if the code does not take the values of the experiment.

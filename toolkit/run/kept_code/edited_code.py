@@ -85,6 +85,15 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
     return Edits(tuple(sorted(own)), core)
 
 
+def is_found(experiment: Experiment) -> bool:
+    """Whether the user's code is where the experiment says: the user's folder may have been moved."""
+    try:
+        list(kept_files(experiment))
+    except UserError:
+        return False
+    return True
+
+
 def edit_warnings(
     run: RunDir, experiment: Experiment, *, new_code: bool, takes_settings: bool = True
 ) -> list[str]:
@@ -104,7 +113,7 @@ def edit_warnings_of_many(
     runs: Iterable[tuple[RunDir, Experiment]], *, new_code: bool, takes_settings: bool = True
 ) -> list[str]:
     """Return the messages of several runs that continue, also with new settings: one line for equal ones."""
-    found: dict[tuple[str, bool], list[str]] = {}
+    found: dict[tuple[str, bool, bool], list[str]] = {}
     of_one: list[str] = []
     copies: dict[object, Edits] = {}
     lost: dict[RunDir, str] = {}
@@ -122,7 +131,11 @@ def edit_warnings_of_many(
         if (copy := _copy_id(run)) not in copies:
             copies[copy] = edits_since(run, experiment)
         edits = copies[copy]
-        is_new = is_new and (new_code or not edits or _fits(run, experiment))
+        fits = new_code or not (is_new and edits) or _fits(run, experiment)
+        if not fits and (why := _why_lost(run)):
+            lost[run] = why
+            continue
+        is_new = is_new and fits
         if edits.why_unknown:
             of_one.append(
                 f"{run.run_id} continues with its stored code, which cannot be compared with today's: "
@@ -130,9 +143,9 @@ def edit_warnings_of_many(
             )
         if edits:
             may_refuse = _MAY_REFUSE if is_new and edits.core and run.checkpoint_steps() else ""
-            found.setdefault((f"{edits}{may_refuse}", is_new), []).append(run.run_id)
+            found.setdefault((f"{edits}{may_refuse}", is_new, fits), []).append(run.run_id)
             of_one += _not_taken(run, edits, is_new)
-    of_code = [_continues(ids, edits, is_new) for (edits, is_new), ids in found.items()]
+    of_code = [_continues(ids, *facts) for facts, ids in found.items()]
     of_one += _of_lost(lost, "cannot continue")
     continued = [each for each in runs if each[0] not in lost]
     return [*of_code, *of_one, *(setting_messages(continued) if takes_settings else ())]
@@ -235,13 +248,14 @@ def begins_anew(run: RunDir) -> bool:
     return True
 
 
-def _continues(ids: list[str], edits: str, new_code: bool) -> str:
+def _continues(ids: list[str], edits: str, new_code: bool, fits: bool) -> str:
     who, their = (f"{ids[0]} continues", "its") if len(ids) == 1 else (f"{len(ids)} runs continue", "their")
     if new_code:
         return f"{who} with new code; changed: {edits}"
+    hint = "--new-code takes the new code" if fits else "--new-code says why the new code does not fit"
     return (
         f"{who} with {their} stored code, which differs in {edits} "
-        "(--new-code takes the new code, `stk submit FILE --fresh` starts anew)"
+        f"({hint}, `stk submit FILE --fresh` starts anew)"
     )
 
 

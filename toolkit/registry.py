@@ -100,12 +100,6 @@ def of_function() -> str:
     return next((each.workload.of_function for each in _installed() if each.workload.of_function), "")
 
 
-def is_script(path: Path) -> bool:
-    """Whether a Python file is run as a command: `Workload.is_script` of each that has it says so."""
-    codes = [each.workload.is_script for each in _installed() if each.workload.is_script]
-    return bool(codes) and all(load_code(code)(path) for code in codes)
-
-
 def example() -> str:
     """Code that writes an experiment: `Workload.example` of the first workload that has one; else empty."""
     return next((each.workload.example for each in _installed() if each.workload.example), "")

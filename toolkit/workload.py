@@ -374,8 +374,6 @@ class Workload:
                line, for `stk run -- COMMAND`; empty: none
     of_function  the same for a user's function and its arguments, for `stk.submit(function, …)`: it is
                called with the function, a list and a dictionary; empty: none
-    is_script  "module:function" that says whether a Python file is a script, which is run as a command, and
-               not the code of a task; empty: it knows of no scripts
     example    "module:function" that writes a small experiment with its data into a folder and returns its
                file, for `stk drill`; empty: none
     """
@@ -387,5 +385,4 @@ class Workload:
     evaluate: str = ""
     of_words: str = ""
     of_function: str = ""
-    is_script: str = ""
     example: str = ""

@@ -49,7 +49,8 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
         return
     if name == "run" and all(word.startswith("-") for word in strays) and _is_run(config):
         return
-    place = _place_of(config, words)
+    # An option before CONFIG may have the same value, and strays stand behind it.
+    place = [place for place, word in enumerate(words) if word == config][-1 - strays.count(config)]
     before, after = [*words[1:place]], [*words[place + 1 :]]
     if name == "sweep":
         # Imported here: only sweeps need it.
@@ -72,35 +73,18 @@ def _is_run(name: str) -> bool:
     return "/" not in name and bool(runs_of_experiment(name))
 
 
-def _place_of(config: str, words: Sequence[str]) -> int:
-    """Return the place of CONFIG among the words; an option before it may have the same value."""
-    places = [place for place, word in enumerate(words) if place and word == config]
-    typed = (place for place in places if not words[place - 1].startswith("-") or "=" in words[place - 1])
-    return next(typed, places[-1])
-
-
 def _program_for(config: str, strays: Sequence[str]) -> list[str] | None:
     """Return the words that run a script, none for a program; None for anything else."""
     # Unlike those of Path, these functions accept a word that is too long for a path.
-    path, is_file, exists = Path(config), os.path.isfile(config), os.path.exists(config)
-    if path.suffix in _SCRIPTS and is_file == exists:
-        is_script = _is_script(path) if is_file else bool(strays)
-        return [_SCRIPTS[path.suffix]] if is_script else None
+    path, exists = Path(config), os.path.exists(config)
+    if path.suffix in _SCRIPTS and os.path.isfile(config) == exists:
+        # Without strays, a Python file may have the functions of a task.
+        return [_SCRIPTS[path.suffix]] if strays or (exists and path.suffix != ".py") else None
     # Without strays, a name may be that of a run.
     if not strays or any(os.path.exists(f"{config}{suffix}") for suffix in (".yaml", ".yml")):
         return None
     is_program = not exists and shutil.which(config) is not None
     return [] if is_program or _PYTHON.fullmatch(path.name) else None
-
-
-def _is_script(path: Path) -> bool:
-    if path.suffix != ".py":
-        with path.open("rb") as file:
-            return file.read(2) == b"#!"
-    # Imported here, so that no other command looks workloads up.
-    from toolkit.registry import is_script
-
-    return is_script(path)
 
 
 def _has_input() -> bool:

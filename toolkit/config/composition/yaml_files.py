@@ -214,14 +214,9 @@ def read_text(path: Path) -> str:
 
 
 def _of_python(path: Path) -> Unreadable:
-    """The error for a Python file, with the right way to run it."""
-    # Imported here: only this error needs the workloads.
-    from toolkit.registry import is_script
-
-    if is_script(path):
-        hint = f"a script is run as a command: -- python {path.name}"
-    else:
-        hint = f"an experiment file that trains it: `name: {path.stem}`, `task: {path.name}`"
+    """The error for a Python file, with the ways to run it."""
+    of_functions = f"for the functions of a task: `name: {path.stem}`, `task: {path.name}`"
+    hint = f"{of_functions}; a script needs no file: stk run -- python {path.name}"
     return Unreadable("this is a Python file, expected a YAML file", hint=hint)
 
 

@@ -80,5 +80,4 @@ WORKLOAD = Workload(
     commands={"init": f"{_PACKAGE}.commands.init:INIT"},
     of_words=f"{_PACKAGE}.command.words:experiment_of",
     of_function=f"{_PACKAGE}.calling.from_function:experiment_of",
-    is_script=f"{_PACKAGE}.functions.reading.scripts:is_script_file",
 )

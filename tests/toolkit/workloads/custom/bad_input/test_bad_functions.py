@@ -187,46 +187,22 @@ def test_unknown_metric_is_reported_with_the_line_of_step(refused: Refused) -> N
     assert 'return {"loss": …, "accuracy": one_value_per_sample}' in said
 
 
-@pytest.mark.parametrize("command", ["run", "submit", "sweep"])
-def test_python_file_is_refused_as_an_experiment(refused: Refused, command: str) -> None:
-    said = refused(command, "mine.py", *(["model.width=1,2"] if command == "sweep" else []))
+@pytest.mark.parametrize("text", ["", "def data(split): ...\n"], ids=["script", "functions"])
+@pytest.mark.parametrize(
+    "words",
+    ["run mine.py", "sweep mine.py model.width=1,2", "check mine.py", "submit train.yaml --then mine.py"],
+)
+def test_python_file_is_refused_as_an_experiment(refused: Refused, words: str, text: str) -> None:
+    Path("mine.py").write_text(text)
+    said = refused(*words.split())
     assert "mine.py: this is a Python file, expected a YAML file" in said
     assert "`task: mine.py`" in said
+    assert "stk run -- python mine.py" in said
 
 
-@pytest.mark.parametrize(
-    "text", ["", "step = 0\nfor step in range(3): ...\n", "class A:\n    def step(self): ...\n"]
-)
-@pytest.mark.parametrize("words", ["prepare train.py", "check train.py", "submit train.yaml --then train.py"])
-def test_script_is_refused_as_an_experiment_with_a_command(refused: Refused, words: str, text: str) -> None:
-    Path("train.py").write_text(text)
-    said = refused(*words.split())
-    assert "train.py: this is a Python file, expected a YAML file" in said
-    assert "-- python train.py)" in said
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def step(",
-        "def data(split): ...\n",
-        "from elsewhere import step\n",
-        "try:\n    import fast\nexcept ImportError:\n    def step(model, batch): ...\n",
-        "class A:\n    def model(self): ...\n    def data(self, split): ...\n    def step(self, m, b): ...\n",
-    ],
-)
-def test_python_file_that_is_invalid_or_has_functions_of_a_task_is_no_script(
-    refused: Refused, text: str
-) -> None:
-    Path("mine.py").write_text(text)
-    said = refused("run", "mine.py")
-    assert "`task: mine.py`" in said
-    assert "-- python" not in said
-
-
-@pytest.mark.parametrize("text, is_script", [("epochs = 3\n", True), ("def data(split): ...\n", False)])
-def test_script_as_a_task_is_refused_with_a_command(refused: Refused, text: str, is_script: bool) -> None:
+@pytest.mark.parametrize("text, may_be_script", [("epochs = 3\n", True), ("def data(split): ...\n", False)])
+def test_script_as_a_task_is_refused_with_a_command(refused: Refused, text: str, may_be_script: bool) -> None:
     Path("mine.py").write_text(text)
     said = refused("run", "mine.yaml")
     assert "has no function step (def step(model, batch): return" in said
-    assert ("a script? -- python mine.py)" in said) == is_script
+    assert ("a script? -- python mine.py)" in said) == may_be_script

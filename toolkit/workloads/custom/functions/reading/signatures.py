@@ -17,7 +17,6 @@ from toolkit.workloads.custom.functions.reading.constants import UNKNOWN, consta
 from toolkit.workloads.custom.functions.reading.metric_names import declared_metrics, returned_names
 from toolkit.workloads.custom.functions.reading.parameters import Parameter, parameters_of, with_defaults
 from toolkit.workloads.custom.functions.reading.problems import Problem, Unfit
-from toolkit.workloads.custom.functions.reading.scripts import NEEDED, defined_conditionally, is_script
 
 #: Values that `step` returns, other than metrics.
 LOSS, WEIGHTS = "loss", "weights"
@@ -50,6 +49,8 @@ _GIVEN = {
     "predict": ("model", "batch"),
     "sample": ("row",),
 }
+#: Functions that a file of a task may not leave out.
+_NEEDED = ("model", "data", "step")
 #: The functions whose further parameters an experiment file sets.
 _WITH_KEYS = ("model", "data", "optimizer", "prepare")
 #: Functions for which another order of arguments is only doubted. The training does not need `report` and
@@ -127,7 +128,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         constants |= constants_of(tree)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     problems = list(_missing(tree, functions, class_name))
-    if class_name is None and is_script(tree):
+    if class_name is None and functions.keys().isdisjoint(_NEEDED):
         problems = [_of_script(each, path) for each in problems]
     disorders: list[Problem] = []
     doubts: list[Problem] = []
@@ -211,8 +212,8 @@ def _of_script(problem: Problem, path: Path) -> Problem:
 def _missing(
     tree: ast.Module, functions: Mapping[str, ast.FunctionDef], class_name: str | None
 ) -> Iterator[Problem]:
-    others, conditional = dict(_bound_otherwise(tree)), dict(defined_conditionally(tree))
-    for name in dict.fromkeys((*NEEDED, *_WITH_KEYS, "schedule")):
+    others, conditional = dict(_bound_otherwise(tree)), dict(_defined_conditionally(tree))
+    for name in dict.fromkeys((*_NEEDED, *_WITH_KEYS, "schedule")):
         if name in functions or (name in others and name == "schedule"):
             continue
         if name in others:
@@ -221,7 +222,7 @@ def _missing(
         elif name in conditional:
             problem = f"{name} is defined within if or try, so it is not known here whether it exists"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
-        elif name in NEEDED:
+        elif name in _NEEDED:
             of_class = (
                 f"class {class_name} has no method {name} of its own; methods of a base class are not read"
             )
@@ -245,6 +246,20 @@ def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:
             and value_of(node.value, {}) is UNKNOWN
         ):
             yield node.target.id, node.lineno
+
+
+def _defined_conditionally(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Functions that are defined in branches of `if` and `try`, with their lines."""
+    waiting: list[ast.AST] = [*tree.body]
+    while waiting:
+        node = waiting.pop()
+        # A file that is imported does not execute its `if __name__ == "__main__":`.
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.If | ast.Try | ast.ExceptHandler):
+            inner = list(ast.iter_child_nodes(node))
+            yield from ((each.name, each.lineno) for each in inner if isinstance(each, ast.FunctionDef))
+            waiting += inner
 
 
 def _wrong_arguments(function: ast.FunctionDef, given: Sequence[str]) -> Iterator[Problem]:

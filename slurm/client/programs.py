@@ -182,6 +182,12 @@ def cancel(*job_ids: str) -> None:
     _scancel("--", *map(_checked, job_ids))
 
 
+def numbered_steps(job_id: str) -> set[str]:
+    """Return the numbers of the steps that srun has started in a job, and that have not ended for Slurm."""
+    text = call("squeue", "--noheader", "--all", "--steps", f"--jobs={_checked(job_id)}", "--format=%i")
+    return set(re.findall(r"^\S+\.(\d+)\s*$", text, re.MULTILINE))
+
+
 def signal_steps(job_id: str, name: str) -> None:
     """Send a signal to every task of a job's steps, not to its batch script; an ended job is not an error."""
     _scancel(f"--signal={name}", "--", _checked(job_id))

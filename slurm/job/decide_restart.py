@@ -72,6 +72,8 @@ _PATIENCE_S = 600.0
 _LAST_S = 60.0
 #: Seconds between attempts to record a crash on a file system that does not answer.
 _REPEAT_S = (1.0, 10.0, 60.0)
+#: Seconds for which a step may take to end after its srun, and between two queries about it.
+_STEP_END_S, _STEP_PAUSE_S = 60.0, 2.0
 #: Slurm's messages of a lack of memory, and the bytes at the end of a job's log in which they are searched.
 _OOM_OF_TASKS = re.compile(r"srun: error: .*: tasks? ([\d,-]+): Out Of Memory")
 _OOM_OF_STEP = re.compile(r"[Dd]etected \d+ oom[-_ ]kill event|[Ee]xceeded (?:job |step )?memory limit")
@@ -223,16 +225,33 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
     avoids = not has_left and without_hosts(resources, hosts) != resources
     is_ending = in_place and _is_ending(run, facts, told_end(job.environ))
-    if in_place and not avoids and not is_ending and step.attempt is not None:
-        # A step without a record of its attempt is requeued instead: it could not be counted here.
+    # A step without a record of its attempt is requeued instead: it could not be counted here.
+    attempt = step.attempt if in_place and not avoids and not is_ending else None
+    if attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S)):
         this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
-        note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=step.attempt.attempt)
+        note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
         notify(run, "requeue", decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or is_ending or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=hosts, patience_s=patience_s)
     notify(run, "requeue", decision.why)
     return Outcome(f"starting again: {decision.why}")
+
+
+def _has_ended(attempt: AttemptRecord, job: Job, patience_s: float) -> bool:
+    """Whether Slurm knows that the attempt's step has ended. Until then, another srun waits for its hosts.
+
+    After a quick restart of a host, or the death of a slurmstepd, Slurm never learns it.
+    """
+    deadline = time.monotonic() + patience_s
+    # A nonce is JOB.STEP.RESTART. The lines of `setup` may have started steps of the user's own.
+    number = attempt.nonce.partition(".")[2].partition(".")[0]
+    with suppress(SchedulerError):
+        while number in programs.numbered_steps(job.environ["SLURM_JOB_ID"]):
+            if time.monotonic() + _STEP_PAUSE_S > deadline:
+                return False
+            time.sleep(_STEP_PAUSE_S)
+    return True
 
 
 def _is_ending(run: RunDir, facts: Mapping[str, str], told: float | None) -> bool:

@@ -151,6 +151,9 @@ def requeue(target: RunDir, now: RunStatus) -> str:
             f"job {job_id} is suspended: wait until it runs again, or stk cancel {target.run_id} and "
             f"stk resume {target.run_id}, which repeats the steps since its newest checkpoint"
         )
+    if now.state == "running" and not programs.numbered_steps(job_id):
+        programs.requeue(job_id)
+        return f"job {job_id} was requeued: it had started no ranks, so nothing had to be saved"
     if now.state == "running":
         # Written before the signal: it tells the run that this is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)

@@ -129,20 +129,24 @@ def _doing(folder: Folder, job: JobState | None, now: float) -> str:
         return "starting"
     if attempt.time_end is not None:
         # After an attempt that failed and was explained, its job starts the next one or ends.
-        return "starting" if attempt.concluded else "ending"
+        return _starting(now - attempt.time_end) if attempt.concluded else "ending"
     begun, stepped = attempt.time_start or now, number(folder.progress.get("time")) or 0.0
     sign = heartbeat(folder.run, attempt)
     if stepped > max(begun, number(sign.get("time")) or 0.0) and now - stepped < SILENCE_S:
         # The last step is newer than the heartbeat, which may be 15 s old and show another phase.
         return phrases.phase("")
     if not sign:
-        return f"starting for {duration(now - begun)}" if now - begun > _LONG_START_S else "starting"
+        return _starting(now - begun)
     if (silence_s := silent_s(sign)) > SILENCE_S:
         return f"silent for {duration(silence_s)}: maybe hung"
     still_s, limit_s = number(sign.get("still_s")), number(sign.get("limit_s"))
     if still_s and limit_s and still_s > limit_s / 2:
         return f"standing still for {duration(still_s)}"
     return phrases.phase(str(sign.get("phase")))
+
+
+def _starting(seconds: float) -> str:
+    return f"starting for {duration(seconds)}" if seconds > _LONG_START_S else "starting"
 
 
 def is_of(attempt: AttemptRecord, job: JobState | None) -> bool:

@@ -235,6 +235,20 @@ def test_step_is_restarted_in_place_but_requeued_if_it_then_dies_unrecorded(job:
     assert job.requeues == [["requeue", "101"]]
 
 
+def test_step_that_slurm_does_not_end_is_not_followed_by_another_one_in_its_job(job: PretendJob) -> None:
+    """The new srun would wait for its hosts until the time limit, as after the death of a slurmstepd."""
+    job.starts()
+    job.fake.has_steps("101.batch", "101.0", "101.7")
+    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
+
+
+def test_steps_of_the_user_in_the_job_do_not_hinder_a_restart_in_place(job: PretendJob) -> None:
+    job.starts()
+    job.fake.has_steps("101.7")
+    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+
+
 def test_silently_killed_rank_counts_as_a_crash(job: PretendJob) -> None:
     job.starts()
     job.after(137)

@@ -89,6 +89,10 @@ def sbatch():
 
 
 def squeue():
+    if "--steps" in arguments:
+        steps = STATE / "steps"
+        print(steps.read_text() if steps.exists() else "", end="")
+        return
     if "--format=%i|%E" in arguments:
         for job in table():
             if job["state"] == "PENDING":
@@ -168,6 +172,10 @@ class FakeSlurm:
         self._write("sacctmgr user", account)
         self._write("sacctmgr assoc", f"other||{qos}|1\n{account}||{qos}|{max_submit}")
         self._write("sacctmgr qos", max_submit_of_qos)
+
+    def has_steps(self, *steps: str) -> None:
+        """What squeue lists of the steps of each job, such as 101.batch and 101.0."""
+        self._write("steps", "".join(f"{step}\n" for step in steps))
 
     def goes_away(self) -> None:
         """From now on no program reaches the controller."""

@@ -273,6 +273,7 @@ def test_submitter_that_dies_in_sbatch_loses_no_run_and_submits_none_twice(
 def test_one_task_is_cancelled_requeued_and_shown_by_its_own_id(user: User, fake: FakeSlurm) -> None:
     run = run_of(ask(user, user.config, SEEDS)["runs"][1])
     fake.change("101_1", state="RUNNING")
+    fake.has_steps("101_1.0")
     states = json.loads(user.stk("status", "--json").out)
     assert {row["job_id"]: row["state"] for row in states} == {
         "101_0": "pending", "101_1": "running", "101_2": "pending",

@@ -27,10 +27,22 @@ def waits(job: PretendJob, reason: str = "BeginTime", restarts: str = "1") -> No
 
 
 def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
+    job.fake.has_steps("101.batch", "101.0")
     assert "asked to save" in job.user.told("requeue", job.run.run_id)
     assert job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
     (event,) = job.events("requeue_requested")
     assert event["job_id"] == "101"
+
+
+def test_running_job_without_ranks_is_requeued_by_slurm(job: PretendJob) -> None:
+    """Its batch script executes the lines of `setup`. There is nobody who could save and requeue."""
+    job.fake.has_steps("101.batch", "101.extern")
+    assert "asked to save" not in job.user.told("requeue", job.run.run_id)
+    assert (job.requeues, job.fake.calls("scancel"), job.events("requeue_requested")) == (
+        [["requeue", "101"]],
+        [],
+        [],
+    )
 
 
 def test_requeue_of_a_suspended_job_is_refused_before_it_is_recorded(job: PretendJob) -> None:

@@ -69,6 +69,7 @@ def test_c_asks_before_it_cancels(watched: Watched) -> None:
 
 
 def test_r_sends_the_job_back_into_the_queue(watched: Watched) -> None:
+    watched.job.fake.has_steps("101.0")
     watched.show("rq")
     assert watched.job.fake.calls("scancel") == [["--signal=USR2", "--", "101"]]
     assert "asked to save and to requeue" in watched.shown

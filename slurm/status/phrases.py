@@ -87,7 +87,10 @@ RUNNING = {
 _REASONS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
-        (r"Resources|Priority|Nodes.required|ReqNodeNotAvail.*Reserved|None$|$", "waiting for {hosts}"),
+        (
+            r"Resources|Priority|Nodes.required|ReqNodeNotAvail,?.(May.be.r|R)eserved|None$|$",
+            "waiting for {hosts}",
+        ),
         ("JobArrayTaskLimit", "waiting for its turn in the array"),
         ("DependencyNeverSatisfied", "never starts: what it waits for failed"),
         ("Dependency", "waiting for another job"),
@@ -106,7 +109,16 @@ _REASONS = tuple(
     )
 )
 #: First words of reasons that are not shown, because ours say the same.
-_PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied", "Nodes")
+_PLAIN = ("", "BeginTime", "Dependency", "JobArrayTaskLimit", "Prolog", "DependencyNeverSatisfied")
+#: Reasons whose first word says too little -> words for the brackets. Spaces may be underscores.
+_DETAILS = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        ("Nodes.required", "some are down, drained or reserved"),
+        ("ReqNodeNotAvail,?.Reserved.for.maintenance", "reserved for maintenance"),
+        ("ReqNodeNotAvail,?.May.be.reserved", "may be reserved for other job"),
+    )
+)
 
 _JOB_OF_DEPENDENCY = re.compile(r"\w+:(\d+(?:_(?:\d+|\*))?)")
 
@@ -129,7 +141,9 @@ def waits_for(job: JobState, *, hosts: str = "hosts", now: datetime) -> str:
     about = f"about {clock(expected, now)}" if expected else ""
     # Slurm's own word is for an administrator.
     word = re.split(r"[,\s(]", job.reason, maxsplit=1)[0]
-    details = ", ".join(filter(None, [about, "" if word in _PLAIN else word]))
+    short = "" if word in _PLAIN else word
+    detail = next((told for pattern, told in _DETAILS if pattern.match(job.reason)), short)
+    details = ", ".join(filter(None, [about, detail]))
     return words.format(hosts=hosts) + (f" ({details})" if details else "")
 
 

@@ -58,7 +58,23 @@ def requeued(**facts: Any) -> JobState:
             waiting(
                 "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
             ),
-            "waiting for GPUs",
+            "waiting for GPUs (some are down, drained or reserved)",
+        ),
+        (
+            waiting("Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"),
+            "waiting for GPUs (some are down, drained or reserved)",
+        ),
+        (
+            waiting("ReqNodeNotAvail, Reserved for maintenance", started=at(15, 45)),
+            "waiting for GPUs (about 15:45, reserved for maintenance)",
+        ),
+        (
+            waiting("ReqNodeNotAvail,_May_be_reserved_for_other_job", started=at(15, 9)),
+            "waiting for GPUs (about 15:09, may be reserved for other job)",
+        ),
+        (
+            waiting("ReqNodeNotAvail, UnavailableNodes:reserved[1-2]"),
+            "waiting for a host that is not available (ReqNodeNotAvail)",
         ),
         (waiting("AssocGrpGRES"), "waiting for others of its account (AssocGrpGRES)"),
         (waiting("QOSMaxJobsPerUserLimit"), "waiting for own other jobs (QOSMaxJobsPerUserLimit)"),

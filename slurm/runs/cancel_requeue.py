@@ -11,6 +11,7 @@ from slurm.client import programs
 from slurm.client.stop_reason import WARNING_SIGNAL
 from slurm.job.release_requeued import waits_for_begin_time
 from slurm.job.when_to_stop import REQUEST_EVENT
+from slurm.status.decisions import CANCEL_EVENT
 from slurm.status.liveness import is_launcher_alive, works_for
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, exclusively, last_submission, recover, recover_lost
@@ -81,7 +82,7 @@ def _refuse_script(target: RunDir, submission: Submission | None, now: RunStatus
 
 def _cancel_job(target: RunDir, job_id: str) -> str:
     state = check_jobs({job_id: target})[job_id]
-    programs.cancel(job_id)
+    cancel_jobs({job_id: target})
     end = f"; {unsaved(target)}" if state == SUSPENDED else ""
     try:
         following = cancel_following(target, job_id)
@@ -89,6 +90,14 @@ def _cancel_job(target: RunDir, job_id: str) -> str:
         again = f"repeat stk cancel {target.run_id}"
         return f"job {job_id} cancelled{end}. The next one may have been submitted: {again}"
     return (f"jobs {job_id} and {following} cancelled" if following else f"job {job_id} cancelled") + end
+
+
+def cancel_jobs(targets: Mapping[str, RunDir]) -> None:
+    """Cancel jobs with one call, and note it in the folders of their runs. Raises SchedulerError."""
+    programs.cancel(*targets)
+    for job_id, target in targets.items():
+        # Slurm forgets ended jobs, and a job that waits writes nothing itself.
+        note_event(target, CANCEL_EVENT, job_id=job_id)
 
 
 def unsaved(target: RunDir) -> str:
@@ -108,7 +117,7 @@ def cancel_following(target: RunDir, job_id: str) -> str:
     if newest is None or newest.job_id == job_id:
         return ""
     check_jobs({newest.job_id: target})
-    programs.cancel(newest.job_id)
+    cancel_jobs({newest.job_id: target})
     return newest.job_id
 
 

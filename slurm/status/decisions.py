@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slurm.status.submissions import Submission
 from toolkit.run.attempts.records import AttemptRecord
 from toolkit.run.events import last_events
 from toolkit.run.run_dir import RunDir
@@ -10,6 +11,8 @@ from toolkit.run.run_dir import RunDir
 _GOES_ON = ("requeue", "chained", "started_in_place")
 #: Events: the run was not started again.
 _STOPPED = ("not_requeued", "requeue_failed")
+#: Event: a user cancelled the job with stk. The job itself notes `cancelled` when it is told.
+CANCEL_EVENT = "cancel_requested"
 
 
 def may_start_again(run: RunDir) -> bool:
@@ -42,3 +45,14 @@ def why_not_continued(run: RunDir, newest: AttemptRecord | None, job_id: str | N
             line = str(reason).partition("\n")[0]
             return f"it could not be requeued ({line})"
     return ""
+
+
+def was_cancelled(run: RunDir, submission: Submission | None, newest: AttemptRecord | None) -> bool:
+    """Whether a user cancelled the run's newest job with stk, and no attempt has begun since."""
+    if submission is None:
+        return False
+    since = (newest.time_start if newest else None) or 0.0
+    return any(
+        event.name == CANCEL_EVENT and event.facts.get("job_id") == submission.job_id and event.time >= since
+        for event in last_events(run)
+    )

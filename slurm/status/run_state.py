@@ -10,7 +10,7 @@ from datetime import datetime
 
 from slurm.client.queue import JobState
 from slurm.status import numbers, phrases
-from slurm.status.decisions import may_start_again, why_not_continued
+from slurm.status.decisions import may_start_again, was_cancelled, why_not_continued
 from slurm.status.dependency import waits_for, why_not_begun
 from slurm.status.liveness import SILENCE_S, heartbeat, is_launcher_alive, is_training_here, silent_s
 from slurm.status.run_files import Folder, wants_gpus
@@ -268,6 +268,10 @@ def _without_evidence(folder: Folder, job: JobState | None) -> RunState:
             "its processes are gone without an error message (killed? full disk?); stk resume continues it"
         )
         return RunState(state="failed", doing=phrases.failed("killed"), reason=reason)
+    if was_cancelled(folder.run, submission, folder.last_attempt):
+        # Without accounting, Slurm forgets a job some minutes after its end.
+        reason = f"it was cancelled with stk cancel; stk resume {folder.run.run_id} continues it"
+        return RunState(state="cancelled", doing=phrases.cancelled(""), reason=reason)
     reason = "neither the scheduler nor the run folder says how it ended; stk resume continues it"
     sign = heartbeat(folder.run, folder.last_attempt)
     if sign and (ahead_s := -silent_s(sign)) > SILENCE_S:

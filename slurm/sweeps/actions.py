@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from slurm.client import programs
-from slurm.runs.cancel_requeue import SUSPENDED, cancel_following, check_jobs, end_launcher, unsaved
+from slurm.runs.cancel_requeue import (
+    SUSPENDED,
+    cancel_following,
+    cancel_jobs,
+    check_jobs,
+    end_launcher,
+    unsaved,
+)
 from slurm.status.liveness import is_launcher_alive, is_training_here
 from slurm.status.rows import RunStatus
 from slurm.status.submissions import Submission, exclusively, hold, last_resources, last_submission
@@ -260,7 +267,7 @@ def cancel(folder: SweepDir, rows: Sequence[RunStatus], *, dry_run: bool = False
     for first in range(0, len(ids), _IDS_A_CALL):
         part = dict(list(ids.items())[first : first + _IDS_A_CALL])
         before = check_jobs(part)
-        programs.cancel(*part)
+        cancel_jobs(part)
         warnings += [f"{run.run_id}: {unsaved(run)}" for job, run in part.items() if before[job] == SUSPENDED]
     for run, submission in local:
         try:

@@ -14,7 +14,7 @@ from slurm.status.rows import status
 from slurm.status.submissions import intend, record
 from tests.slurm.status.folders import new_run, submitted
 from tests.slurm.support.fake_slurm import FakeSlurm
-from toolkit.errors import SlurmUnavailable, UserError
+from toolkit.errors import SchedulerError, SlurmUnavailable, UserError
 from toolkit.run.run_dir import RunDir
 
 #: What Slurm's programs would take for something else than one job.
@@ -75,6 +75,41 @@ def test_cancelled_job_that_was_suspended_is_said_not_to_have_saved(run: RunDir,
     assert fake.calls("scancel") == [["--", "101"]]
     assert "could not save" in told
     assert f"stk resume {run.run_id}" in told
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
+def test_cancelled_run_stays_cancelled_after_slurm_has_forgotten_its_job(
+    run: RunDir, fake: FakeSlurm, state: str
+) -> None:
+    submitted(run)
+    fake.add("101", state=state, work_dir=str(run.path))
+    cancel(run)
+    fake.forget("101")
+    (now,) = status([run])
+    assert (now.state, now.is_live) == ("cancelled", False)
+    assert f"stk resume {run.run_id}" in now.reason
+
+
+def test_next_job_that_was_cancelled_too_stays_cancelled_when_slurm_has_forgotten_it(
+    run: RunDir, fake: FakeSlurm
+) -> None:
+    submitted(run)
+    fake.add("101", state="RUNNING", work_dir=str(run.path))
+    (now,) = status([run])
+    intend(run, "run.1")
+    fake.add("102", name="run.1", work_dir=str(run.path))
+    cancel_requeue.cancel(run, now)
+    fake.forget("101", "102")
+    assert status([run])[0].state == "cancelled"
+
+
+def test_a_cancel_that_slurm_refuses_is_not_recorded(run: RunDir, fake: FakeSlurm) -> None:
+    submitted(run)
+    fake.add("101", work_dir=str(run.path))
+    fake.refuses("scancel", "scancel: error: Kill job error on job id 101: Access/permission denied")
+    with pytest.raises(SchedulerError):
+        cancel(run)
+    assert not run.events.exists()
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", None])

@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 
 from slurm.client.queue import STATES, UNKNOWN, JobState
+from slurm.status.decisions import CANCEL_EVENT
 from slurm.status.run_state import CANNOT_ASK
 from slurm.status.submissions import intend, record
 from tests.slurm.status.folders import beats, ended, new_run, started, state_of, submitted
@@ -254,6 +255,26 @@ def test_state_of_a_purged_job_comes_from_its_folder(run: RunDir) -> None:
     assert found.reason.startswith("stopped by its time limit after step 10; its time limit has ended 3")
     write_json(run.result, {"state": "finished", "step": 3})
     assert state_of(run, UNKNOWN).state == "finished"
+
+
+def test_a_later_submission_or_attempt_makes_a_cancellation_old(run: RunDir) -> None:
+    submitted(run)
+    note_event(run, CANCEL_EVENT, job_id="101")
+    assert state_of(run, UNKNOWN).state == "cancelled"
+    started(run, job="terminal", time_start=time.time() + 1)
+    assert state_of(run, UNKNOWN).state == "unknown"
+    submitted(run, "102")
+    assert state_of(run, UNKNOWN).state == "unknown"
+    note_event(run, CANCEL_EVENT, job_id="102", time=time.time() + 2)
+    assert state_of(run, UNKNOWN).state == "cancelled"
+
+
+def test_cancelled_run_that_said_how_it_ended_keeps_that_state(run: RunDir) -> None:
+    submitted(run)
+    started(run)
+    note_event(run, CANCEL_EVENT, job_id="101")
+    ended(run, why="cancelled")
+    assert "after step 10" in state_of(run, UNKNOWN).reason
 
 
 def test_finished_run_whose_result_was_deleted_is_not_said_to_be_stopped(run: RunDir) -> None:

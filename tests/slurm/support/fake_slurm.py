@@ -222,6 +222,11 @@ class FakeSlurm:
         changed = [job | facts if job["job_id"] == job_id else job for job in self.jobs]
         self._write("jobs.json", json.dumps(changed))
 
+    def forget(self, *job_ids: str) -> None:
+        """As a controller does some minutes after the end of a job, where no accounting is configured."""
+        left = [job for job in self.jobs if job["job_id"] not in job_ids]
+        self._write("jobs.json", json.dumps(left))
+
     def calls(self, name: str) -> list[list[str]]:
         """The arguments of each call of a program."""
         path = self._state / f"{name}.calls"

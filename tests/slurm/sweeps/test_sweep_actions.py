@@ -50,6 +50,15 @@ def test_cancel_ends_all_live_tasks_with_one_call(user: User, fake: FakeSlurm) -
     assert "nothing to cancel" in user.stk("sweep", "cancel", "tiny").out
 
 
+def test_cancelled_runs_stay_cancelled_after_slurm_has_forgotten_their_jobs(
+    user: User, fake: FakeSlurm
+) -> None:
+    ask(user, user.config, "seed=1,2")
+    user.stk("sweep", "cancel", "tiny")
+    fake.forget("101_0", "101_1")
+    assert ask(user, "status")["counts"] == {"cancelled": 2}
+
+
 def test_cancel_names_the_suspended_runs_that_could_not_save(user: User, fake: FakeSlurm) -> None:
     first, second = ask(user, user.config, "seed=1,2")["runs"]
     fake.change("101_1", state="SUSPENDED")

@@ -235,8 +235,10 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
 def parsed(text: str | bytes) -> Any:
     """The value of a JSON text; None if it is invalid, such as the torn line of a killed writer."""
     try:
-        # Not json.loads, which looks for other encodings than UTF-8 first.
-        return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
+        if isinstance(text, bytes):
+            # json.loads would look for other encodings first. An editor may have written a byte order mark.
+            text = text.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 

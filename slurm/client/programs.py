@@ -183,9 +183,12 @@ def cancel(*job_ids: str) -> None:
 
 
 def numbered_steps(job_id: str) -> set[str]:
-    """Return the numbers of the steps that srun has started in a job, and that have not ended for Slurm."""
+    """Return the numbers of the steps that srun has started in a job, and that have not ended for Slurm.
+
+    The id of an array alone, without a task, gives the steps of all its tasks.
+    """
     text = call("squeue", "--noheader", "--all", "--steps", f"--jobs={_checked(job_id)}", "--format=%i")
-    return set(re.findall(r"^\S+\.(\d+)\s*$", text, re.MULTILINE))
+    return set(re.findall(r"^\S+\.(\d+)(?:\+\d+)?\s*$", text, re.MULTILINE))
 
 
 def signal_steps(job_id: str, name: str) -> None:

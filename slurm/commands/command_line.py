@@ -49,8 +49,10 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
         return
     if name == "run" and all(word.startswith("-") for word in strays) and _is_run(config):
         return
-    # An option before CONFIG may have the same value, and strays stand behind it.
-    place = [place for place, word in enumerate(words) if word == config][-1 - strays.count(config)]
+    places = [place for place, word in enumerate(words) if place and word == config]
+    # An option may have the same value. If CONFIG itself stands behind an option, strays may follow it.
+    typed = (place for place in places if place == 1 or not words[place - 1].startswith("-"))
+    place = next(typed, places[-1 - strays.count(config)])
     before, after = [*words[1:place]], [*words[place + 1 :]]
     if name == "sweep":
         # Imported here: only sweeps need it.

@@ -204,6 +204,10 @@ def _if_others_are_left(run: RunDir, hosts: list[str], resources: Resources) -> 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     """Continue the run if Slurm stopped the job; otherwise handle the failure."""
     run, job = step.run, step.job
+    # A step without a record of its attempt is requeued: it could not be counted in its job. The wait comes
+    # before the facts, which it would make old.
+    attempt = step.attempt if in_place else None
+    has_ended = attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S))
     facts = job.facts(patience_s)
     seen = StopEvidence(reason=None, restart=job.restart)
     why = why_of(job, facts, seen)
@@ -225,9 +229,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
     avoids = not has_left and without_hosts(resources, hosts) != resources
     is_ending = in_place and _is_ending(run, facts, told_end(job.environ))
-    # A step without a record of its attempt is requeued instead: it could not be counted here.
-    attempt = step.attempt if in_place and not avoids and not is_ending else None
-    if attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S)):
+    if attempt is not None and has_ended and not avoids and not is_ending:
         this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
         note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
         notify(run, "requeue", decision.why)
@@ -247,7 +249,7 @@ def _has_ended(attempt: AttemptRecord, job: Job, patience_s: float) -> bool:
     # A nonce is JOB.STEP.RESTART. The lines of `setup` may have started steps of the user's own.
     number = attempt.nonce.partition(".")[2].partition(".")[0]
     with suppress(SchedulerError):
-        while number in programs.numbered_steps(job.environ["SLURM_JOB_ID"]):
+        while number in programs.numbered_steps(job.id):
             if time.monotonic() + _STEP_PAUSE_S > deadline:
                 return False
             time.sleep(_STEP_PAUSE_S)

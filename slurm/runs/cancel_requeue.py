@@ -155,14 +155,14 @@ def requeue(target: RunDir, now: RunStatus) -> str:
     if submission is None or submission.cluster != "slurm" or now.job_id is None:
         return f"it has no Slurm job: stk cancel or Ctrl-C saves it, stk resume {target.run_id} continues it"
     job_id = submission.job_id
-    if check_jobs({job_id: target})[job_id] == SUSPENDED:
+    if (state := check_jobs({job_id: target})[job_id]) == SUSPENDED:
         raise UserError(
             f"job {job_id} is suspended: wait until it runs again, or stk cancel {target.run_id} and "
             f"stk resume {target.run_id}, which repeats the steps since its newest checkpoint"
         )
-    if now.state == "running" and not programs.numbered_steps(job_id):
+    if state == "RUNNING" and not programs.numbered_steps(job_id):
         programs.requeue(job_id)
-        return f"job {job_id} was requeued: it had started no ranks, so nothing had to be saved"
+        return f"job {job_id} was requeued: none of its ranks were running, so nothing had to be saved"
     if now.state == "running":
         # Written before the signal: it tells the run that this is not Slurm's warning of the time limit.
         note_event(target, REQUEST_EVENT, job_id=job_id)

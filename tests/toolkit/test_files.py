@@ -23,6 +23,7 @@ from toolkit.files import (
     create_once,
     make_like_parent,
     open_atomic,
+    parsed,
     read_json,
     read_json_lines,
     write_atomic,
@@ -111,6 +112,11 @@ def test_name_of_a_file_that_is_not_utf_8_is_written_and_read_back(tmp_path: Pat
     append_json_line(tmp_path / "lines.jsonl", value)
     assert [read_json(tmp_path / name) for name in ("value.json", "once.json")] == [value, value]
     assert list(read_json_lines(tmp_path / "lines.jsonl")) == [value]
+
+
+def test_json_that_an_editor_has_begun_with_a_byte_order_mark_is_read() -> None:
+    assert parsed(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+    assert parsed(b'{"a": "\xff"}') is None
 
 
 def test_missing_json_reads_as_none(tmp_path: Path) -> None:

@@ -243,6 +243,14 @@ def test_step_that_slurm_does_not_end_is_not_followed_by_another_one_in_its_job(
     assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
 
 
+def test_steps_of_other_tasks_of_an_array_do_not_hinder_a_restart_in_place(job: PretendJob) -> None:
+    """One task has the number of the array as the number of its job."""
+    job.environ |= {"SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "1"}
+    job.starts()
+    job.fake.has_steps("101_0.0")
+    assert decide(job.run, 137, job.environ, 0.0, in_place=True).again
+
+
 def test_steps_of_the_user_in_the_job_do_not_hinder_a_restart_in_place(job: PretendJob) -> None:
     job.starts()
     job.fake.has_steps("101.7")

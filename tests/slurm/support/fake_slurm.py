@@ -90,8 +90,9 @@ def sbatch():
 
 def squeue():
     if "--steps" in arguments:
-        steps = STATE / "steps"
-        print(steps.read_text() if steps.exists() else "", end="")
+        (job,) = [each.removeprefix("--jobs=") for each in arguments if each.startswith("--jobs=")]
+        steps = (STATE / "steps").read_text().split() if (STATE / "steps").exists() else []
+        print(*[each for each in steps if each.startswith((job + ".", job + "_"))], sep="\\n")
         return
     if "--format=%i|%E" in arguments:
         for job in table():

@@ -45,6 +45,13 @@ def test_running_job_without_ranks_is_requeued_by_slurm(job: PretendJob) -> None
     )
 
 
+def test_job_whose_ranks_have_just_ended_is_not_requeued_by_slurm(job: PretendJob) -> None:
+    """It may end for good, and Slurm would put it back."""
+    job.fake.change("101", state="COMPLETING")
+    job.user.told("requeue", job.run.run_id)
+    assert job.requeues == []
+
+
 def test_requeue_of_a_suspended_job_is_refused_before_it_is_recorded(job: PretendJob) -> None:
     """Slurm never answers a signal to such a job."""
     job.fake.change("101", state="SUSPENDED")

@@ -204,7 +204,7 @@ def _with_self(problem: Problem, functions: Mapping[str, ast.FunctionDef]) -> Pr
 
 def _of_script(problem: Problem, path: Path) -> Problem:
     """Return a problem of a file that may be a script: the hint at a missing `step` says how to run one."""
-    if problem.hint != EXAMPLES["step"]:
+    if problem.problem != "has no function step":
         return problem
     return replace(problem, hint=f"{problem.hint}; a script? -- python {path.name}")
 

@@ -182,12 +182,13 @@ def cancel(*job_ids: str) -> None:
     _scancel("--", *map(_checked, job_ids))
 
 
-def numbered_steps(job_id: str) -> set[str]:
+def numbered_steps(job_id: str, timeout_s: float = TIMEOUT_S) -> set[str]:
     """Return the numbers of the steps that srun has started in a job, and that have not ended for Slurm.
 
     The id of an array alone, without a task, gives the steps of all its tasks.
     """
-    text = call("squeue", "--noheader", "--all", "--steps", f"--jobs={_checked(job_id)}", "--format=%i")
+    fixed = ("--noheader", "--all", "--steps", "--format=%i")
+    text = call("squeue", *fixed, f"--jobs={_checked(job_id)}", timeout_s=timeout_s)
     return set(re.findall(r"^\S+\.(\d+)(?:\+\d+)?\s*$", text, re.MULTILINE))
 
 

@@ -50,9 +50,10 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     if name == "run" and all(word.startswith("-") for word in strays) and _is_run(config):
         return
     places = [place for place, word in enumerate(words) if place and word == config]
-    # An option may have the same value. If CONFIG itself stands behind an option, strays may follow it.
-    typed = (place for place in places if place == 1 or not words[place - 1].startswith("-"))
-    place = next(typed, places[-1 - strays.count(config)])
+    # An option may have the same value, before CONFIG or behind it. Strays are behind it.
+    places = places[: max(1, len(places) - strays.count(config))]
+    typed = (place for place in places if not words[place - 1].startswith("-") or "=" in words[place - 1])
+    place = next(typed, places[-1])
     before, after = [*words[1:place]], [*words[place + 1 :]]
     if name == "sweep":
         # Imported here: only sweeps need it.

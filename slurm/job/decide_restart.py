@@ -204,19 +204,9 @@ def _if_others_are_left(run: RunDir, hosts: list[str], resources: Resources) -> 
 def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     """Continue the run if Slurm stopped the job; otherwise handle the failure."""
     run, job = step.run, step.job
-    # A step without a record of its attempt is requeued: it could not be counted in its job. The wait comes
-    # before the facts, which it would make old.
-    attempt = step.attempt if in_place else None
-    has_ended = attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S))
     facts = job.facts(patience_s)
-    seen = StopEvidence(reason=None, restart=job.restart)
-    why = why_of(job, facts, seen)
-    if why != REQUESTED or is_back(facts, job.restart):
-        if step.attempt is not None:
-            # If the step died before it wrote a line, the newest line belongs to another attempt.
-            explain_last(run, why)
-        continue_run(run, job, facts, why, patience_s)
-        return Outcome(f"the job was stopped: {why}")
+    if (stopped := _if_stopped(step, facts, patience_s)) is not None:
+        return stopped
     decision = _decision(step)
     if decision.action != "retry":
         note_event(run, "not_requeued", job_id=job.id, why=decision.why)
@@ -229,15 +219,33 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     has_left = is_array_task(job.environ) and bool(nodes) and nodes.isdisjoint(hosts)
     avoids = not has_left and without_hosts(resources, hosts) != resources
     is_ending = in_place and _is_ending(run, facts, told_end(job.environ))
-    if attempt is not None and has_ended and not avoids and not is_ending:
+    # A step without a record of its attempt is requeued instead: it could not be counted here.
+    attempt = step.attempt if in_place and not avoids and not is_ending else None
+    if attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S)):
         this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
         note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
         notify(run, "requeue", decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
+    # Slurm may have stopped the job while this waited for the end of the step.
+    if attempt is not None and (stopped := _if_stopped(step, job.facts(patience_s), patience_s)) is not None:
+        return stopped
     chained = avoids or is_ending or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=hosts, patience_s=patience_s)
     notify(run, "requeue", decision.why)
     return Outcome(f"starting again: {decision.why}")
+
+
+def _if_stopped(step: Step, facts: Mapping[str, str], patience_s: float) -> Outcome | None:
+    """Continue the run if Slurm has stopped the job; return the action, or None for a failure."""
+    run, job = step.run, step.job
+    why = why_of(job, facts, StopEvidence(reason=None, restart=job.restart))
+    if why == REQUESTED and not is_back(facts, job.restart):
+        return None
+    if step.attempt is not None:
+        # If the step died before it wrote a line, the newest line belongs to another attempt.
+        explain_last(run, why)
+    continue_run(run, job, facts, why, patience_s)
+    return Outcome(f"the job was stopped: {why}")
 
 
 def _has_ended(attempt: AttemptRecord, job: Job, patience_s: float) -> bool:
@@ -245,11 +253,13 @@ def _has_ended(attempt: AttemptRecord, job: Job, patience_s: float) -> bool:
 
     After a quick restart of a host, or the death of a slurmstepd, Slurm never learns it.
     """
-    deadline = time.monotonic() + patience_s
+    end = told_end(job.environ)
+    wait_s = patience_s if end is None else min(patience_s, max(0.0, end - time.time() - _LAST_S))
+    deadline = time.monotonic() + wait_s
     # A nonce is JOB.STEP.RESTART. The lines of `setup` may have started steps of the user's own.
     number = attempt.nonce.partition(".")[2].partition(".")[0]
     with suppress(SchedulerError):
-        while number in programs.numbered_steps(job.id):
+        while number in programs.patiently(lambda: programs.numbered_steps(job.id, timeout_s=10), patience_s):
             if time.monotonic() + _STEP_PAUSE_S > deadline:
                 return False
             time.sleep(_STEP_PAUSE_S)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from slurm.client import programs
 from slurm.config.resources import Resources
 from slurm.job import decide_restart
 from slurm.job.decide_restart import _rest_s, decide
@@ -241,6 +242,19 @@ def test_step_that_slurm_does_not_end_is_not_followed_by_another_one_in_its_job(
     job.fake.has_steps("101.batch", "101.0", "101.7")
     assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
     assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
+
+
+def test_job_that_is_cancelled_during_the_wait_for_its_step_is_not_requeued(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(job_id: str, timeout_s: float) -> set[str]:
+        job.is_cancelled()
+        return {"0"}
+
+    monkeypatch.setattr(programs, "numbered_steps", listed)
+    job.starts()
+    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "cancelled")
 
 
 def test_steps_of_other_tasks_of_an_array_do_not_hinder_a_restart_in_place(job: PretendJob) -> None:

@@ -216,7 +216,7 @@ def read_text(path: Path) -> str:
 def _of_python(path: Path) -> Unreadable:
     """The error for a Python file, with the ways to run it."""
     of_functions = f"for the functions of a task: `name: {path.stem}`, `task: {path.name}`"
-    hint = f"{of_functions}; a script needs no file: stk run -- python {path.name}"
+    hint = f"{of_functions}; a script needs no file: stk run -- python {path}"
     return Unreadable("this is a Python file, expected a YAML file", hint=hint)
 
 

@@ -91,6 +91,7 @@ def test_standard_input_that_a_command_does_not_get_is_named(source: str, tmp_pa
         ("run env -i python", "stk run -- env -i python"),
         ("run --trust-folder train.py --x", "stk run --trust-folder -- python train.py --x"),
         ("run --json env x --y env", "stk run --json -- env x --y env"),
+        ("submit --time=5 env x env", "stk submit --time=5 -- env x env"),
         ("sweep env x a=1,2 --name env", "stk sweep a=1,2 -- env x --name env"),
         ("sweep --name env env --x", "stk sweep --name env -- env --x"),
         (

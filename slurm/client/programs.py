@@ -183,7 +183,7 @@ def cancel(*job_ids: str) -> None:
 
 
 def numbered_steps(job_id: str, timeout_s: float = TIMEOUT_S) -> set[str]:
-    """Return the numbers of the steps that srun has started in a job, and that have not ended for Slurm.
+    """Return the numbers of the steps in a job that srun has started and Slurm still lists.
 
     The id of an array alone, without a task, gives the steps of all its tasks.
     """

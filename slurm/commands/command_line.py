@@ -50,7 +50,7 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     if name == "run" and all(word.startswith("-") for word in strays) and _is_run(config):
         return
     places = [place for place, word in enumerate(words) if place and word == config]
-    # An option may have the same value, before CONFIG or behind it. Strays are behind it.
+    # An option may have the same word as its value. Strays follow CONFIG.
     places = places[: max(1, len(places) - strays.count(config))]
     typed = (place for place in places if not words[place - 1].startswith("-") or "=" in words[place - 1])
     place = next(typed, places[-1])

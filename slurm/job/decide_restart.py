@@ -226,7 +226,7 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
         note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
         notify(run, "requeue", decision.why)
         return Outcome(f"starting again in this job: {decision.why}", again=True)
-    # Slurm may have stopped the job while this waited for the end of the step.
+    # Slurm may have stopped the job during the wait.
     if attempt is not None and (stopped := _if_stopped(step, job.facts(patience_s), patience_s)) is not None:
         return stopped
     chained = avoids or is_ending or wants_chain(run, decision.why)

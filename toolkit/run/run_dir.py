@@ -309,7 +309,7 @@ def find_runs(experiment_dir: Path, *, besides: Iterable[str] = ()) -> Iterator[
 
 
 def runs_of_experiment(name: str) -> list[RunDir]:
-    """Folders in the folder of runs that have the ids of runs of this experiment name, in any order."""
+    """Return the runs of experiments of this name, in any order: the folders NAME-HASH."""
     # A longer name may begin with this one. The name may be any word that a user has typed.
     return [RunDir(path) for path in experiment_dir().glob(f"{escape(name)}-{8 * '[0-9a-f]'}/")]
 

@@ -86,7 +86,7 @@ def edits_since(run: RunDir, experiment: Experiment) -> Edits:
 
 
 def is_found(experiment: Experiment) -> bool:
-    """Whether the user's code is where the experiment says: the user's folder may have been moved."""
+    """Whether the user's code is where the experiment says. The folder may have been moved."""
     try:
         list(kept_files(experiment))
     except UserError:

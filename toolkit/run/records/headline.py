@@ -17,7 +17,7 @@ _VALIDATION = "validation_"
 def flat_metrics(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics of result.json (nested by split) or progress.json (flat) as a flat dictionary.
 
-    Their values are as in the file: not all of them need be numbers.
+    A value may be anything that the file holds, not only a number.
     """
     flat: dict[str, Any] = {}
     found = document.get("metrics")

@@ -35,7 +35,7 @@ def test_requeue_asks_a_running_job_to_save(job: PretendJob) -> None:
 
 
 def test_running_job_without_ranks_is_requeued_by_slurm(job: PretendJob) -> None:
-    """Its batch script executes the lines of `setup`. There is nobody who could save and requeue."""
+    """The job executes the lines of `setup`. It has no ranks that could save."""
     job.fake.has_steps("101.batch", "101.extern")
     assert "asked to save" not in job.user.told("requeue", job.run.run_id)
     assert (job.requeues, job.fake.calls("scancel"), job.events("requeue_requested")) == (
@@ -46,7 +46,7 @@ def test_running_job_without_ranks_is_requeued_by_slurm(job: PretendJob) -> None
 
 
 def test_job_whose_ranks_have_just_ended_is_not_requeued_by_slurm(job: PretendJob) -> None:
-    """It may end for good, and Slurm would put it back."""
+    """The run may be over, and Slurm would start the job again."""
     job.fake.change("101", state="COMPLETING")
     job.user.told("requeue", job.run.run_id)
     assert job.requeues == []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import io
+import errno
 import multiprocessing
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +32,8 @@ from toolkit.training.numerics.rng import seed_everything
 _PR_SET_PDEATHSIG = 1
 #: Seconds to wait for a killed worker to exit; one that reads from a hung file system may take longer.
 _EXIT_TIMEOUT_S = 5.0
+#: Where Linux keeps shared memory, and torch's words if it cannot allocate some.
+_SHARED_MEMORY, _NO_SHARED_MEMORY = Path("/dev/shm"), "unable to allocate shared memory"
 #: Slurm, a launcher and a terminal send these to all processes of a rank.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -188,6 +192,7 @@ class _Stream:
             self._workers = [each for each in multiprocessing.active_children() if each not in before]
         try:
             found = next(self._batches)
+            batch = found if isinstance(found, _Failed) else ForkingPickler.loads(found)
         except (ConnectionError, EOFError, FileNotFoundError):
             # The connections of a dying worker are closed a moment before torch can see that it is dead. The
             # next call lets torch raise its own error about that.
@@ -195,9 +200,9 @@ class _Stream:
                 next(self._batches, None)
             raise
         self._requested.popleft()
-        if isinstance(found, _Failed):
-            raise found.error
-        return found
+        if isinstance(batch, _Failed):
+            raise batch.error
+        return batch
 
     def close(self) -> None:
         """Kill the worker processes, even busy ones: they only read data."""
@@ -235,56 +240,28 @@ class _Failed:
 
 
 class _Maker(Dataset[Any]):
-    """Makes the batch of a request, in a worker process."""
+    """Makes the batch of a request, in a worker process, and pickles it.
+
+    The queue would pickle it in a thread of its own, which drops what it cannot pickle: the rank would wait
+    for that batch for ever.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._is_checked = False
 
-    def __getitem__(self, request: Any) -> Any:
+    def __getitem__(self, request: Any) -> bytes | _Failed:
         try:
-            batch = _make_batch(self._task, request, torch.device("cpu"))
-            if not self._is_checked:
-                _check_sendable(batch, request.split)
-                self._is_checked = True
-            return batch
+            return _pickled(_make_batch(self._task, request, torch.device("cpu")), request.split)
         except Exception as error:
-            return _Failed(_sendable(error))
+            return _Failed(_full_shared_memory(error, request.split) or _sendable(error))
 
 
-class _Trial(ForkingPickler):
-    """Pickles no tensor that torch can send: that would copy it to shared memory."""
-
-    has_tensor = False
-
-    def persistent_id(self, obj: Any) -> str | None:
-        # Torch refuses to send one that a gradient would flow through.
-        if isinstance(obj, torch.Tensor) and obj.is_leaf:
-            self.has_tensor = True
-            return "tensor"
-        return None
-
-
-def _check_sendable(batch: Any, split: str) -> None:
-    """Raise UserError if a batch cannot be pickled: the queue would drop it, and the rank wait for it."""
-    trial = _Trial(io.BytesIO())
+def _pickled(batch: Any, split: str) -> bytes:
+    """Pickle a batch, its tensors as handles of shared memory. Raises UserError if that is impossible."""
     try:
-        trial.dump(batch)
+        return bytes(ForkingPickler.dumps(batch))
     except MemoryError:
         raise
-    except Exception as error:
-        raise UserError(
-            f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
-            "set train.workers=0"
-        ) from error
-    if trial.has_tensor:
-        _check_socket()
-
-
-def _check_socket() -> None:
-    """Raise UserError if TMPDIR is too long for the socket through which torch sends tensors."""
-    try:
-        ForkingPickler.dumps(torch.empty(1))
     except OSError as error:
         if error.errno is not None:
             raise
@@ -292,6 +269,27 @@ def _check_socket() -> None:
             f"a worker process cannot send tensors through a socket in {tempfile.gettempdir()} (TMPDIR): "
             f"{error}. Set TMPDIR to a folder with a shorter path, or set train.workers=0"
         ) from error
+    except Exception as error:
+        raise UserError(
+            f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
+            "set train.workers=0"
+        ) from error
+
+
+def _full_shared_memory(error: Exception, split: str) -> OSError | None:
+    """The error to raise instead if there was no room for tensors in shared memory; None if there was."""
+    if not any(_NO_SHARED_MEMORY in str(each) for each in (error, error.__cause__)):
+        return None
+    try:
+        free = f"{shutil.disk_usage(_SHARED_MEMORY).free / 1e6:,.0f} MB of {_SHARED_MEMORY} are free"
+    except OSError as unknown:
+        free = str(unknown)
+    return OSError(
+        errno.ENOSPC,
+        f"a worker process has no room for a batch of {split} in shared memory ({free}). A container often "
+        "has only 64 MB (docker run --shm-size=8g gives more). Or make the batches smaller, or set "
+        "train.workers=0",
+    )
 
 
 def _sendable(error: Exception) -> Exception:

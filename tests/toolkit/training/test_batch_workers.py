@@ -7,6 +7,7 @@ import os
 import re
 import select
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +24,9 @@ import pytest
 import torch
 
 from tests.patience import PATIENCE_S
+from tests.registering import ROOT
 from toolkit.errors import UserError
+from toolkit.run.failure.classes import describe
 from toolkit.training import batch_workers
 from toolkit.training.batch_workers import Ahead, OnDemand, Request, make_batches
 
@@ -159,6 +162,32 @@ def test_a_temporary_folder_with_a_path_too_long_for_a_socket_is_refused_only_fo
     assert list(make_batches(Numbers(), _requests(), CPU, 1))
     with pytest.raises(UserError, match=rf"{re.escape(str(folder))} \(TMPDIR\): AF_UNIX path too long"):
         next(make_batches(Tensors(), _requests(), CPU, 1))
+
+
+class Wide(Numbers):
+    """Tensors of 400 kB."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        return torch.ones(100_000)
+
+
+def fill_shared_memory() -> None:
+    """Print the error of Wide, and its class."""
+    with pytest.raises(OSError, match="shared memory") as raised:
+        next(make_batches(Wide(), _requests(), CPU, 1))
+    print(describe(raised.value)[0], raised.value)
+
+
+def test_shared_memory_that_is_full_is_an_error_of_the_host_with_advice() -> None:
+    """Torch cannot send the batch then: without the error, the rank would wait for it."""
+    unshare = ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
+    small = "mount -t tmpfs -o size=256k tmpfs /dev/shm"
+    if done := subprocess.run([*unshare, small], capture_output=True, text=True, check=False).stderr:
+        pytest.skip(f"this machine lets its users mount nothing: {done}")
+    code = f"from {__name__} import {fill_shared_memory.__name__}; {fill_shared_memory.__name__}()"
+    command = [*unshare, f'{small}; exec "$@"', "sh", sys.executable, "-c", code]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT).stdout
+    assert re.fullmatch(r"io .* train .*/dev/shm are free.* train\.workers=0\n", said)
 
 
 class Slow(Numbers):

@@ -23,8 +23,8 @@ from toolkit.config.composition import compose
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.config.secrets import require_secrets
+from toolkit.data.prepared.lookup import recorded_sources
 from toolkit.errors import ConfigError, UserError
-from toolkit.files import read_json
 from toolkit.precheck.changes import replaced_models
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.run.attempts.records import read_attempts
@@ -35,12 +35,10 @@ from toolkit.system.output.few import few
 from toolkit.system.output.sanitize import number
 from toolkit.workload import silent
 
-_META = "meta.json"
 #: Later times (year 5138) have no date.
 _NO_DATE = 1e11
 #: Files that a message names.
 _NAMED = 5
-_FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
 #: Words between two @ are replaced by values that are quoted for the shell.
 _SCRIPT = r"""#!/usr/bin/env bash
 # Repeat the run @TITLE@: its own code, config and seed.
@@ -132,7 +130,7 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
         raise UserError(f"{problem}. --force repeats the run with it")
     manifest = newest_manifest(run)
     sources = tuple(experiment.data.source_files(silent))
-    recorded = _recorded(experiment.data.prepared_dir, manifest.get("data"))
+    recorded = recorded_sources(experiment.data, manifest.get("data"))
     if recorded is not None:
         _check_sources(run, sources, recorded)
     return Facts(
@@ -196,18 +194,6 @@ def _version(found: object) -> str | None:
     with suppress(InvalidVersion, TypeError):
         if isinstance(found, str) and found.isascii():
             return str(Version(found))
-    return None
-
-
-def _recorded(prepared_dir: str, fingerprint: object) -> set[str] | None:
-    """Return the checksums of the source files of the run's prepared data; None if they are unknown."""
-    if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
-        return None
-    for file in sorted(Path(prepared_dir).expanduser().glob(f"*-{fingerprint[:16]}/{_META}")):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            meta = read_json(file)
-            if meta["fingerprint"] == fingerprint:
-                return {part for each in meta["sources"] for part in each["sha256"].split(" ")}
     return None
 
 

@@ -30,6 +30,7 @@ from toolkit.config import load_on_file, load_to_run, to_yaml
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.data.order.batches import evaluation_plan
+from toolkit.data.prepared.lookup import changed_sources
 from toolkit.distributed.process_group import Group, join
 from toolkit.errors import DataError, UserError
 from toolkit.files import crc32, json_numbers, read_json, write_atomic, write_json
@@ -97,7 +98,7 @@ def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> 
                 # Prepared data that are gone are prepared again.
                 group.main_first(lambda: kind.prepare(experiment, progress if group.world.is_main else None))
                 task = kind(experiment)
-                _check_data(run, checkpoint, task)
+                _check_data(run, experiment, checkpoint, task)
                 subject = _subject(run, task, experiment, request, group, progress)
             return _score(run, result, checkpoint, subject, request, group, progress)
 
@@ -111,12 +112,14 @@ def _best(run: RunDir, group: Group) -> Path:
     return folder
 
 
-def _check_data(run: RunDir, checkpoint: Path, task: Task) -> None:
+def _check_data(run: RunDir, experiment: Experiment, checkpoint: Path, task: Task) -> None:
     """Raise DataError if the data of a task are not the run's training data."""
-    if read_manifest(checkpoint).get("data") != task.fingerprint:
+    saved = read_manifest(checkpoint).get("data")
+    if saved != task.fingerprint:
+        others = changed_sources(experiment.data, saved)
         raise DataError(
-            f"the training data of {run.run_id} have changed since (prepared in {task.prepared} now), so "
-            "labels and token ids may differ from the learnt ones: restore the data that it was trained on"
+            f"the training data of {run.run_id} have changed since{others}, so labels and token ids may "
+            "differ from the learnt ones: restore the data that it was trained on"
         )
 
 

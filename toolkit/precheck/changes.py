@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from toolkit.config.schema import Experiment
-from toolkit.data.prepared.lookup import place_of_prepared_set
+from toolkit.data.prepared.lookup import changed_sources, place_of_prepared_set
 from toolkit.errors import DataError
 from toolkit.files import read_object
 from toolkit.precheck.last_run import other_run_by_code
@@ -61,29 +61,27 @@ def data_warnings(run: RunDir, experiment: Experiment, *, new_code: bool = False
     """The same about data. Raises DataError if an unfinished run would refuse all its checkpoints."""
     steps = run.checkpoint_steps()
     place = place_of_prepared_set(experiment.data) if steps else None
-    if place is None or _fits(run, steps[-1], place[1]):
+    if place is None:
+        return []
+    saved = read_object(run.checkpoint(steps[-1]) / MANIFEST).get("data", place[1])
+    if saved == place[1] or steps[-1] in forced_steps(run):
         return []
     is_other_version = bool(edits_since(run, experiment).core)
     if is_other_version and not new_code:
         # Its own version may give the same data another fingerprint.
         return []
     or_other = ", or this version of slurm-toolkit reads them in another way" if is_other_version else ""
+    files = changed_sources(experiment.data, saved)
     if run.result.exists():
-        changed = f"they have changed since{or_other}"
+        changed = f"they have changed since{files}{or_other}"
         return [f"{run.run_id} has finished with other data: {changed} (stk submit FILE --fresh trains anew)"]
     resume = f"stk resume {run.run_id}"
     if is_other_version:
         raise DataError(
-            f"the data of {run.run_id} have changed since its step {steps[-1]}{or_other}. {resume} continues "
-            f"with the run's own version, and {resume} --new-code --force with this one"
+            f"the data of {run.run_id} have changed since its step {steps[-1]}{files}{or_other}. {resume} "
+            f"continues with the run's own version, and {resume} --new-code --force with this one"
         )
     raise DataError(
-        f"the data of {run.run_id} have changed since its step {steps[-1]}, so it will not continue: restore "
-        f"them, use --fresh, or continue anyway with {resume}{' --new-code' if new_code else ''} --force"
+        f"the data of {run.run_id} have changed since its step {steps[-1]}{files}, so it will not continue: "
+        f"restore them, use --fresh, or continue anyway with {resume}{' --new-code' * new_code} --force"
     )
-
-
-def _fits(run: RunDir, step: int, data: str) -> bool:
-    """Whether a checkpoint has these data, or its use was forced; true if its manifest cannot be read."""
-    manifest = read_object(run.checkpoint(step) / MANIFEST)
-    return manifest.get("data", data) == data or step in forced_steps(run)

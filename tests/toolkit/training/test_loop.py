@@ -327,7 +327,8 @@ def test_changed_data_under_the_same_run_is_refused(lab: Lab, tmp_path: Path) ->
     assert change_warnings(run, experiment, new_code=False) == []
     with open(tmp_path / "data" / "train.tsv", "a") as table:
         table.write("one more film\tgood\n")
-    with pytest.raises(DataError, match="have changed since its step 2, so it will not continue"):
+    changed = rf"since its step 2 \(other contents: {tmp_path}/data/train.tsv\), so it will not continue"
+    with pytest.raises(DataError, match=changed):
         change_warnings(run, experiment, new_code=False)
     (ended,) = run_ranks(1, train_rank, run.path, Attempt())
     assert ended.error.startswith("CheckpointError")

@@ -15,6 +15,7 @@ from toolkit.checkpoint.loading.load import load_weights
 from toolkit.checkpoint.verification import read_manifest, verify
 from toolkit.config import load_to_run
 from toolkit.config.schema import Experiment
+from toolkit.data.prepared.lookup import changed_sources
 from toolkit.errors import DataError, RunNotFound
 from toolkit.registry import load_code, task_kinds
 from toolkit.run import folder_trust
@@ -67,6 +68,10 @@ def _model_of_task(run: RunDir, experiment: Experiment) -> nn.Module:
     checkpoint = best_checkpoint(run)
     kind.prepare(experiment)
     task = kind(experiment)
-    if read_manifest(checkpoint).get("data") != task.fingerprint:
-        raise DataError(f"the training data of {run.run_id} have changed since: restore the original data")
+    saved = read_manifest(checkpoint).get("data")
+    if saved != task.fingerprint:
+        others = changed_sources(experiment.data, saved)
+        raise DataError(
+            f"the training data of {run.run_id} have changed since{others}: restore the original data"
+        )
     return task.model()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Any
 from toolkit.data.prepared.manifest import META, read_permitted
 from toolkit.data.sources.file_digests import NotRemembered, at_most
 from toolkit.errors import DataError
-from toolkit.files import read_object
+from toolkit.files import read_json, read_object
+from toolkit.system.output.few import few
 from toolkit.workload import DataSection, silent
 
 #: Most bytes of a source that are read for its checksum: takes a few milliseconds.
 _FEW_BYTES = 4 << 20
+_FINGERPRINT = re.compile(r"[0-9a-f]{16,}")
+#: Files that a message names.
+_NAMED = 3
 
 
 def find_prepared_set(data: DataSection) -> Path | None:
@@ -38,6 +43,34 @@ def place_of_prepared_set(data: DataSection) -> tuple[Path, str] | None:
             return data.prepared_place(silent)
     except (NotRemembered, DataError, OSError, ValueError):
         return None
+
+
+def recorded_sources(data: DataSection, fingerprint: object) -> set[str] | None:
+    """Return the checksums of the source files of the set with a fingerprint; None if they are unknown."""
+    if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
+        return None
+    for file in sorted(Path(data.prepared_dir).expanduser().glob(f"*-{fingerprint[:16]}/{META}")):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            meta = read_json(file)
+            if meta["fingerprint"] == fingerprint:
+                return {part for each in meta["sources"] for part in each["sha256"].split(" ")}
+    return None
+
+
+def changed_sources(data: DataSection, fingerprint: object) -> str:
+    """Name, in parentheses, the source files that the set with a fingerprint was not made from.
+
+    Empty if they are not known. Reads as little as `place_of_prepared_set`.
+    """
+    recorded = recorded_sources(data, fingerprint)
+    if recorded is None:
+        return ""
+    try:
+        with at_most(_FEW_BYTES):
+            others = [str(path) for path, sha256 in data.source_files(silent) if sha256 not in recorded]
+    except (NotRemembered, DataError, OSError, ValueError):
+        return ""
+    return f" (other contents: {few(others, _NAMED)})" if others else ""
 
 
 def check_permitted(data: DataSection) -> None:

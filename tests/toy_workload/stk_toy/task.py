@@ -35,7 +35,7 @@ class PointsTask:
     def __init__(self, experiment, points=None) -> None:
         self._experiment = experiment
         points = points or experiment.data.prepare(lambda stage, done, total: None)
-        self.prepared, self.fingerprint, self.summary = points.path, points.fingerprint, points.summary()
+        self.prepared, self.fingerprint, self.summary = points.path, points.fingerprint, points.description()
         self.splits = {name: points.split(name) for name in points.splits}
 
     @classmethod

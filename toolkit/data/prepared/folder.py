@@ -101,11 +101,19 @@ class PreparedFolder(Generic[S]):
         """Samples of each split."""
         return dict(self.meta["splits"])
 
-    def summary(self) -> str:
+    @property
+    def state(self) -> str:
+        """Whether the call that returned this built the set, for people."""
+        return "prepared" if self.built else "was prepared before"
+
+    def description(self) -> str:
         """Describe the set, for people: one line with the counts, and one for each detail."""
         counts = ", ".join(f"{name} {count:,}" for name, count in self.splits.items())
-        state = "prepared" if self.built else "was prepared before"
-        return "\n".join([f"{state}: {counts}{self._contents()}; {self.path}", *self._details()])
+        return "\n".join([f"{counts}{self._contents()}; {self.path}", *self._details()])
+
+    def summary(self) -> str:
+        """Return the state and the description."""
+        return f"{self.state}: {self.description()}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON, for programs."""

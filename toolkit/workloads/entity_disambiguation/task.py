@@ -74,7 +74,7 @@ class EntityDisambiguationTask:
         self._data = data = data or prepare(experiment.data)
         self.prepared = data.path
         self.fingerprint = data.fingerprint
-        self.summary = data.summary()
+        self.summary = data.description()
         self.splits: Mapping[str, MentionSamples] = {name: data.split(name) for name in data.splits}
         self.slices = (WHOLE_SLICE, *data.slices)
         self.score_sums = ("loss", "count", *(f"{name}/{count}" for name in self.slices for count in _COUNTS))

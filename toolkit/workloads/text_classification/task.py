@@ -69,7 +69,7 @@ class TextClassificationTask:
         self._data = data or prepare(experiment.data)
         self.prepared = self._data.path
         self.fingerprint = self._data.fingerprint
-        self.summary = self._data.summary()
+        self.summary = self._data.description()
         self.splits = {name: self._data.split(name) for name, size in self._data.splits.items() if size}
         self.labels = self._data.labels
         self._encoding = self._data.encoding

@@ -9,6 +9,7 @@ from tests.toolkit.support.tiny_training import Attempt, Lab
 from tests.toolkit.workloads.text_classification.tiny_texts import tiny_docnn
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.text_classification.task import TextClassificationTask
 
 
 def test_a_run_without_a_share_for_testing_finishes_and_is_scored_again_without_it(tmp_path: Path) -> None:
@@ -31,3 +32,10 @@ def test_another_file_is_scored_without_its_unknown_labels_and_gives_the_predict
     assert found["samples"] == 2
     assert "left out 1 row with unknown labels: 'meh' 1" in found["summary"]
     assert RunDir(Path(found["folder"])).artifact("other_testset_predictions.csv").exists()
+
+
+def test_a_task_describes_its_data_alike_whether_it_prepares_or_opens_them(tmp_path: Path) -> None:
+    experiment = tiny_docnn(tmp_path)
+    prepares, opens = TextClassificationTask(experiment), TextClassificationTask(experiment)
+    assert prepares.summary == opens.summary
+    assert prepares.summary.startswith("train ")

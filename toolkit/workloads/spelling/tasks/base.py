@@ -47,7 +47,7 @@ class SpellingTask:
         self._data = data = data or prepare(experiment.data)
         self.prepared = data.path
         self.fingerprint = data.fingerprint
-        self.summary = data.summary()
+        self.summary = data.description()
         self.splits: Mapping[str, SpellingSamples] = {name: data.split(name) for name in data.splits}
 
     def on(self, data: SpellingTexts, progress: Progress | None = None) -> Self:

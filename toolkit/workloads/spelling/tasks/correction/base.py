@@ -62,7 +62,8 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     @classmethod
     def prepare(cls, experiment: Experiment, progress: Progress | None = None) -> str:
-        return cls(experiment, prepare(experiment.data, progress)).summary
+        prepared = prepare(experiment.data, progress)
+        return f"{prepared.state}: {cls(experiment, prepared).summary}"
 
     def __init__(self, experiment: Experiment, data: SpellingSet | None = None) -> None:
         super().__init__(experiment, data)

@@ -48,6 +48,8 @@ SPECIAL = {
     ),
     "train.logical_ranks": st.sampled_from([64, 128]),
     "train.workers": st.just(0),
+    # A sample or more for each process.
+    "train.batch_size": st.integers(64, 2**31 - 1),
     "train.accumulation": st.sampled_from([1, 2, 4]),
     "train.parallel": st.sampled_from(["auto", "ddp"]),
     "train.device": st.sampled_from(["auto", "cuda"]),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slurm.status.rows import RunStatus
-from slurm.sweeps.candidates import Candidate, Combination, candidates, combine, states
+from slurm.sweeps.candidates import Candidate, Combination, candidates, combine, name_of, states
 from slurm.sweeps.submit_array import settle_arrays, unsettled_arrays
 from toolkit.config.schema import NAME_PATTERN, Experiment
 from toolkit.config.serialize import to_plain
 from toolkit.errors import UserError
+from toolkit.precheck.last_run import identity_changes
 from toolkit.sweeps.folder import SWEEPS, Member, Record, SweepDir, read_record
 from toolkit.sweeps.results.ranking import checked_goal, declared_goal, with_split
 from toolkit.sweeps.section import load_sweep, of_section
 from toolkit.sweeps.spaces import LogUniform
 from toolkit.sweeps.sweep import Point, Sweep, checked, with_overrides, with_seeds
+from toolkit.system.output.few import few
+
+#: Maximum number of changed keys that are named.
+_MOST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +95,25 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
         combinations = combine(config, sweep, points)
     record = _record(folder, config, sweep, combinations, before)
     known = candidates(combinations, parent)
+    warnings += _changes(folder, combinations, record.removed)
     if len(known) == 1 and not (sweep.seeds or sweep.samples):
         warnings.append("this sweep is one run: no key has several values, or all make the same run")
     gone = list(states([folder.run(each.run_id) for each in record.removed]).values())
     return Wanted(
         folder=folder, combinations=combinations, known=known, record=record, removed=gone, warnings=warnings
     )
+
+
+def _changes(folder: SweepDir, wanted: Iterable[Combination], removed: Sequence[Member]) -> list[str]:
+    """Return a message with the keys that make another run of the values of an earlier command, if any."""
+    earlier = {name_of(each.values): each.run_id for each in removed}
+    for each in wanted:
+        before = earlier.get(name_of(each.values))
+        if before is not None and not folder.run(each.run_id).path.exists():
+            keys = identity_changes(folder.run(before), each.experiment)
+            unlike = f"{each.run_id} is another run than {before}, which has the same values in this sweep"
+            return [f"{unlike}: changed since are {few(keys, _MOST)}"] if keys else []
+    return []
 
 
 def _name(name: str) -> str:

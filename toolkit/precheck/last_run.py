@@ -73,6 +73,14 @@ def other_run_by_code(run: RunDir, experiment: Experiment) -> list[str]:
     return []
 
 
+def identity_changes(run: RunDir, experiment: Experiment) -> list[str]:
+    """Return the keys that make an experiment another run; empty if the run's config cannot be read."""
+    with suppress(StkError, OSError):
+        before, now = _identity_keys(load_resolved(run.config)), _identity_keys(experiment)
+        return [key for key in {**now, **before} if now.get(key) != before.get(key)]
+    return []
+
+
 def _identity_keys(experiment: Experiment) -> dict[str, Any]:
     return flat(to_plain(experiment, identity_only=True))
 

@@ -42,6 +42,17 @@ def test_changed_file_shows_the_difference_and_applies_it(user: User, fake: Fake
     assert [line["change"] for line in ask(user, config)["runs"]] == ["unchanged"] * 3
 
 
+def test_a_changed_key_of_all_runs_is_named_as_what_makes_them_new(user: User) -> None:
+    config = sweep_of(user, "[0.1, 0.2]")
+    before = ask(user, config)["runs"][0]["run_id"]
+    config.write_text(config.read_text() + "seed: 7\n")
+    told = user.stk("sweep", config)
+    assert f"another run than {before}" in told.err
+    assert "seed" in told.err
+    # These runs are now known.
+    assert before not in user.stk("sweep", config).err
+
+
 def test_cancel_removed_cancels_live_runs_that_were_removed(user: User, fake: FakeSlurm) -> None:
     config = sweep_of(user, "[0.1, 0.2, 0.3]")
     finish(ask(user, config)["runs"][1], 0.9)

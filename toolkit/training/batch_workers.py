@@ -194,10 +194,11 @@ class _Stream:
             found = next(self._batches)
             batch = found if isinstance(found, _Failed) else ForkingPickler.loads(found)
         except (ConnectionError, EOFError, FileNotFoundError):
-            # The connections of a dying worker are closed a moment before torch can see that it is dead. The
-            # next call lets torch raise its own error about that.
+            # The connections of a dying worker are closed a moment before torch can see that it is dead.
+            # Torch raises its own error about that, at the latest when that worker's next batch is due.
             if connection.wait([each.sentinel for each in self._workers], _EXIT_TIMEOUT_S):
-                next(self._batches, None)
+                while next(self._batches, None) is not None:
+                    pass
             raise
         self._requested.popleft()
         if isinstance(batch, _Failed):

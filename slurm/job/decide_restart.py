@@ -221,14 +221,18 @@ def _after_failure(step: Step, patience_s: float, in_place: bool) -> Outcome:
     is_ending = in_place and _is_ending(run, facts, told_end(job.environ))
     # A step without a record of its attempt is requeued instead: it could not be counted here.
     attempt = step.attempt if in_place and not avoids and not is_ending else None
-    if attempt is not None and _has_ended(attempt, job, min(patience_s, _STEP_END_S)):
-        this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
-        note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
-        notify(run, "requeue", decision.why)
-        return Outcome(f"starting again in this job: {decision.why}", again=True)
-    # Slurm may have stopped the job during the wait.
-    if attempt is not None and (stopped := _if_stopped(step, job.facts(patience_s), patience_s)) is not None:
-        return stopped
+    if attempt is not None:
+        has_ended = _has_ended(attempt, job, facts, min(patience_s, _STEP_END_S))
+        # Slurm may have stopped the job during the wait.
+        facts = job.facts(patience_s)
+        if (stopped := _if_stopped(step, facts, patience_s)) is not None:
+            return stopped
+        is_ending = _is_ending(run, facts, told_end(job.environ))
+        if has_ended and not is_ending:
+            this = {"job_id": job.environ["SLURM_JOB_ID"], "restart": job.restart}
+            note_event(run, _IN_PLACE_EVENT, why=decision.why, **this, attempt=attempt.attempt)
+            notify(run, "requeue", decision.why)
+            return Outcome(f"starting again in this job: {decision.why}", again=True)
     chained = avoids or is_ending or wants_chain(run, decision.why)
     start_again(run, job, decision.why, chained, exclude=hosts, patience_s=patience_s)
     notify(run, "requeue", decision.why)
@@ -248,22 +252,30 @@ def _if_stopped(step: Step, facts: Mapping[str, str], patience_s: float) -> Outc
     return Outcome(f"the job was stopped: {why}")
 
 
-def _has_ended(attempt: AttemptRecord, job: Job, patience_s: float) -> bool:
+def _has_ended(attempt: AttemptRecord, job: Job, facts: Mapping[str, str], patience_s: float) -> bool:
     """Whether Slurm knows that the attempt's step has ended. Until then, another srun waits for its hosts.
 
-    After a quick restart of a host, or the death of a slurmstepd, Slurm never learns it.
+    After a quick restart of a host, or the death of a slurmstepd, Slurm never learns it. Without any answer
+    about steps, the step counts as ended.
     """
-    end = told_end(job.environ)
+    end = end_of(facts, told_end(job.environ))
     wait_s = patience_s if end is None else min(patience_s, max(0.0, end - time.time() - _LAST_S))
     deadline = time.monotonic() + wait_s
     # A nonce is JOB.STEP.RESTART. The lines of `setup` may have started steps of the user's own.
     number = attempt.nonce.partition(".")[2].partition(".")[0]
-    with suppress(SchedulerError):
-        while number in programs.patiently(lambda: programs.numbered_steps(job.id, timeout_s=10), patience_s):
-            if time.monotonic() + _STEP_PAUSE_S > deadline:
-                return False
-            time.sleep(_STEP_PAUSE_S)
-    return True
+    was_listed = False
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        try:
+            steps = programs.patiently(lambda: programs.numbered_steps(job.id, timeout_s=10), left_s)
+        except SchedulerError:
+            return not was_listed
+        if number not in steps:
+            return True
+        was_listed = True
+        if time.monotonic() + _STEP_PAUSE_S > deadline:
+            return False
+        time.sleep(_STEP_PAUSE_S)
 
 
 def _is_ending(run: RunDir, facts: Mapping[str, str], told: float | None) -> bool:

@@ -11,7 +11,7 @@ from toolkit.run.run_dir import RunDir
 _GOES_ON = ("requeue", "chained", "started_in_place")
 #: Events: the run was not started again.
 _STOPPED = ("not_requeued", "requeue_failed")
-#: Event: a user cancelled the job with stk. The job itself notes `cancelled`.
+#: Event: a user cancelled the job with stk. A job that runs notes `cancelled` itself.
 CANCEL_EVENT = "cancel_requested"
 
 

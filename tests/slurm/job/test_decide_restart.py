@@ -20,6 +20,7 @@ from slurm.job.decide_restart import _rest_s, decide
 from slurm.job.requeue import Job, start_again
 from slurm.submission.batch.batch_script import JobPlan
 from tests.mounts import fill, small_disk
+from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import User
@@ -244,16 +245,19 @@ def test_step_that_slurm_does_not_end_is_not_followed_by_another_one_in_its_job(
     assert (job.requeues, job.why) == ([["requeue", "101"]], "killed")
 
 
-def test_job_that_is_cancelled_during_the_wait_for_its_step_is_not_requeued(
-    job: PretendJob, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("answers", [[{"0"}], [{"0"}, set()]], ids=["step stays", "step ends"])
+def test_job_that_is_cancelled_during_the_wait_for_its_step_is_not_started_again(
+    job: PretendJob, monkeypatch: pytest.MonkeyPatch, answers: list[set[str]]
 ) -> None:
     def listed(job_id: str, timeout_s: float) -> set[str]:
         job.is_cancelled()
-        return {"0"}
+        return answers.pop(0)
 
     monkeypatch.setattr(programs, "numbered_steps", listed)
+    monkeypatch.setattr(decide_restart, "_STEP_PAUSE_S", 0.0)
     job.starts()
-    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
+    patience_s = PATIENCE_S * (len(answers) - 1)
+    assert not decide(job.run, 137, job.environ, patience_s, in_place=True).again
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "cancelled")
 
 

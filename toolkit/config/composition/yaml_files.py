@@ -7,6 +7,7 @@ date, leaves `1e-3` a text, and lets the second of two equal keys win.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -216,7 +217,7 @@ def read_text(path: Path) -> str:
 def _of_python(path: Path) -> Unreadable:
     """The error for a Python file, with the ways to run it."""
     of_functions = f"for the functions of a task: `name: {path.stem}`, `task: {path.name}`"
-    hint = f"{of_functions}; a script needs no file: stk run -- python {path}"
+    hint = f"{of_functions}; a script needs no file: stk run -- python {shlex.quote(str(path))}"
     return Unreadable("this is a Python file, expected a YAML file", hint=hint)
 
 

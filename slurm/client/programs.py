@@ -182,13 +182,15 @@ def cancel(*job_ids: str) -> None:
     _scancel("--", *map(_checked, job_ids))
 
 
-def numbered_steps(job_id: str, timeout_s: float = TIMEOUT_S) -> set[str]:
-    """Return the numbers of the steps in a job that srun has started and Slurm still lists.
+def numbered_steps(*job_ids: str, timeout_s: float = TIMEOUT_S) -> set[str]:
+    """Return the numbers of the steps in jobs that srun has started and Slurm still lists.
 
-    The id of an array alone, without a task, gives the steps of all its tasks.
+    The id of an array alone, without a task, gives the steps of all its tasks; that of a heterogeneous job
+    gives those of its first component.
     """
+    jobs = ",".join(map(_checked, job_ids))
     fixed = ("--noheader", "--all", "--steps", "--format=%i")
-    text = call("squeue", *fixed, f"--jobs={_checked(job_id)}", timeout_s=timeout_s)
+    text = call("squeue", *fixed, f"--jobs={jobs}", timeout_s=timeout_s)
     return set(re.findall(r"^\S+\.(\d+)(?:\+\d+)?\s*$", text, re.MULTILINE))
 
 

@@ -128,6 +128,12 @@ def job_target(environ: Mapping[str, str]) -> str:
     return environ.get("SLURM_HET_JOB_ID") or environ["SLURM_JOB_ID"]
 
 
+def component_ids(environ: Mapping[str, str]) -> list[str]:
+    """Return the ids of the components of a heterogeneous job; the id of any other job."""
+    ids = [environ[name] for name in sorted(environ) if name.startswith("SLURM_JOB_ID_HET_GROUP_")]
+    return ids or [job_target(environ)]
+
+
 def is_array_task(environ: Mapping[str, str]) -> bool:
     return "SLURM_ARRAY_JOB_ID" in environ
 

@@ -25,6 +25,7 @@ from slurm.client.hostlist import expand
 from slurm.client.stop_reason import (
     REQUESTED,
     StopEvidence,
+    component_ids,
     end_of,
     is_array_task,
     is_back,
@@ -263,11 +264,12 @@ def _has_ended(attempt: AttemptRecord, job: Job, facts: Mapping[str, str], patie
     deadline = time.monotonic() + wait_s
     # A nonce is JOB.STEP.RESTART. The lines of `setup` may have started steps of the user's own.
     number = attempt.nonce.partition(".")[2].partition(".")[0]
+    list_steps = partial(programs.numbered_steps, *component_ids(job.environ), timeout_s=10)
     was_listed = False
     while True:
         left_s = max(0.0, deadline - time.monotonic())
         try:
-            steps = programs.patiently(lambda: programs.numbered_steps(job.id, timeout_s=10), left_s)
+            steps = programs.patiently(list_steps, left_s)
         except SchedulerError:
             return not was_listed
         if number not in steps:

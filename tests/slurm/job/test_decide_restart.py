@@ -249,7 +249,7 @@ def test_step_that_slurm_does_not_end_is_not_followed_by_another_one_in_its_job(
 def test_job_that_is_cancelled_during_the_wait_for_its_step_is_not_started_again(
     job: PretendJob, monkeypatch: pytest.MonkeyPatch, answers: list[set[str]]
 ) -> None:
-    def listed(job_id: str, timeout_s: float) -> set[str]:
+    def listed(*job_ids: str, timeout_s: float) -> set[str]:
         job.is_cancelled()
         return answers.pop(0)
 
@@ -259,6 +259,15 @@ def test_job_that_is_cancelled_during_the_wait_for_its_step_is_not_started_again
     patience_s = PATIENCE_S * (len(answers) - 1)
     assert not decide(job.run, 137, job.environ, patience_s, in_place=True).again
     assert (job.requeues, job.submitted, job.outcome) == ([], ["101"], "cancelled")
+
+
+def test_step_that_lives_on_in_a_component_of_a_heterogeneous_job_is_not_followed_by_another_one(
+    job: PretendJob,
+) -> None:
+    job.environ |= {"SLURM_JOB_ID_HET_GROUP_0": "101", "SLURM_JOB_ID_HET_GROUP_1": "102"}
+    job.starts()
+    job.fake.has_steps("101.batch", "102.0")
+    assert not decide(job.run, 137, job.environ, 0.0, in_place=True).again
 
 
 def test_steps_of_other_tasks_of_an_array_do_not_hinder_a_restart_in_place(job: PretendJob) -> None:

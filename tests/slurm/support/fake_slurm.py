@@ -90,9 +90,10 @@ def sbatch():
 
 def squeue():
     if "--steps" in arguments:
-        (job,) = [each.removeprefix("--jobs=") for each in arguments if each.startswith("--jobs=")]
+        (jobs,) = [each.removeprefix("--jobs=") for each in arguments if each.startswith("--jobs=")]
+        starts = tuple(job + end for job in jobs.split(",") for end in "._")
         steps = (STATE / "steps").read_text().split() if (STATE / "steps").exists() else []
-        print(*[each for each in steps if each.startswith((job + ".", job + "_"))], sep="\\n")
+        print(*[each for each in steps if each.startswith(starts)], sep="\\n")
         return
     if "--format=%i|%E" in arguments:
         for job in table():

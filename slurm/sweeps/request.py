@@ -112,7 +112,7 @@ def _changes(folder: SweepDir, wanted: Iterable[Combination], removed: Sequence[
         if before is not None and not folder.run(each.run_id).path.exists():
             keys = identity_changes(folder.run(before), each.experiment)
             unlike = f"{each.run_id} is another run than {before}, which has the same values in this sweep"
-            return [f"{unlike}: changed since are {few(keys, _MOST)}"] if keys else []
+            return [f"{unlike}, because other keys differ: {few(keys, _MOST)}"] if keys else []
     return []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import io
 import multiprocessing
 import os
 import shutil
@@ -192,7 +193,6 @@ class _Stream:
             self._workers = [each for each in multiprocessing.active_children() if each not in before]
         try:
             found = next(self._batches)
-            batch = found if isinstance(found, _Failed) else ForkingPickler.loads(found)
         except (ConnectionError, EOFError, FileNotFoundError):
             # The connections of a dying worker are closed a moment before torch can see that it is dead.
             # Torch raises its own error about that, at the latest when that worker's next batch is due.
@@ -201,9 +201,9 @@ class _Stream:
                     pass
             raise
         self._requested.popleft()
-        if isinstance(batch, _Failed):
-            raise batch.error
-        return batch
+        if isinstance(found, _Failed):
+            raise found.error
+        return found
 
     def close(self) -> None:
         """Kill the worker processes, even busy ones: they only read data."""
@@ -250,17 +250,29 @@ class _Maker(Dataset[Any]):
     def __init__(self, task: Task) -> None:
         self._task = task
 
-    def __getitem__(self, request: Any) -> bytes | _Failed:
+    def __getitem__(self, request: Any) -> _Pickled | _Failed:
         try:
             return _pickled(_make_batch(self._task, request, torch.device("cpu")), request.split)
         except Exception as error:
             return _Failed(_full_shared_memory(error, request.split) or _sendable(error))
 
 
-def _pickled(batch: Any, split: str) -> bytes:
+class _Pickled:
+    """A pickled batch, which arrives as the batch."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return ForkingPickler.loads, (self.content,)
+
+
+def _pickled(batch: Any, split: str) -> _Pickled:
     """Pickle a batch, its tensors as handles of shared memory. Raises UserError if that is impossible."""
+    pickled = io.BytesIO()
     try:
-        return bytes(ForkingPickler.dumps(batch))
+        ForkingPickler(pickled).dump(batch)
+        return _Pickled(pickled.getvalue())
     except MemoryError:
         raise
     except OSError as error:

@@ -335,7 +335,7 @@ def test_a_signal_while_the_ranks_still_import_torch_is_not_lost(place: Callable
     run = user.run(*LONG)
     answer, row = interrupt(user, "SIGTERM", lambda: any(run.logs.glob("*")), "--json")
     check_interrupted(run, "SIGTERM", answer, row)
-    assert answer.out == ""
+    assert json.loads(answer.out) == row
 
 
 def test_an_interrupted_run_is_finished_by_the_same_command(
@@ -357,9 +357,8 @@ def test_an_interrupted_run_is_finished_by_the_same_command(
 
 @pytest.mark.slow
 def test_a_run_that_diverges_fails_with_one_message(finished: User) -> None:
-    answer = finished.call(
-        "run", finished.config, "name=wild", "optimizer.kind=sgd", "optimizer.lr=1e30", "train.epochs=3"
-    )
+    wild = ("name=wild", "optimizer.kind=sgd", "optimizer.lr=1e30", "train.epochs=3")
+    answer = finished.call("run", finished.config, *wild, "--json")
     assert answer.code == 4
     assert answer.err.count("error: ") == 1
     assert "the loss of step 2 is nan" in answer.err
@@ -369,6 +368,7 @@ def test_a_run_that_diverges_fails_with_one_message(finished: User) -> None:
     assert "Traceback" not in answer.err
     (row,) = json.loads(finished.stk("status", "wild", "--json").out)
     assert row["state"] == "failed"
+    assert json.loads(answer.out) == row
     assert "the loss of step 2 is nan" in row["reason"]
     shown = finished.stk("logs", "wild").out
     assert shown.startswith("error: the loss of step 2 is nan")

@@ -245,10 +245,12 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
 
 
 def has_worked(target: RunDir) -> bool:
-    """Whether any attempt of the run reached its first step, saved, or wrote into its work folder."""
-    return any(
-        each.first_step is not None or each.saved or each.wrote for each in read_attempts(target)
-    ) or not begins_anew(target)
+    """Whether any attempt of the run may have made a step, saved, or wrote into its work folder."""
+    attempts = read_attempts(target)
+    may_have_stepped = any(
+        each.first_step is not None and each.last_step != each.first_step for each in attempts
+    )
+    return may_have_stepped or any(each.saved or each.wrote for each in attempts) or not begins_anew(target)
 
 
 def _check_or_archive(target: RunDir, experiment: Experiment, arguments: Namespace) -> Path | None:

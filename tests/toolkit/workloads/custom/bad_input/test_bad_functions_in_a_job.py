@@ -15,6 +15,7 @@ from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.run.create_run import create_run
+from toolkit.run.run_dir import find_runs
 from toolkit.testing.contract import evaluated, new_model, open_task
 
 
@@ -94,6 +95,7 @@ def test_job_with_an_invalid_step_exits_with_wrong_input() -> None:
     assert done.returncode == ExitCode.WRONG_INPUT
     assert f"mine.py:{STEP}: the loss is of type float" in done.stderr
     assert "Traceback" not in done.stderr
+    assert not [*find_runs(Path("experiments"))]
 
 
 def test_fresh_start_with_an_error_puts_the_finished_run_back() -> None:

@@ -35,6 +35,8 @@ _PR_SET_PDEATHSIG = 1
 _EXIT_TIMEOUT_S = 5.0
 #: Where Linux keeps shared memory, and torch's words if it cannot allocate some.
 _SHARED_MEMORY, _NO_SHARED_MEMORY = Path("/dev/shm"), "unable to allocate shared memory"
+#: Torch's messages about a file of shared memory name the file.
+_TORCH_FILE = "/torch_"
 #: Slurm, a launcher and a terminal send these to all processes of a rank.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -283,6 +285,9 @@ def _pickled(batch: Any, split: str) -> _Pickled:
             f"{error}. Set TMPDIR to a folder with a shorter path, or set train.workers=0"
         ) from error
     except Exception as error:
+        if isinstance(error, RuntimeError) and _TORCH_FILE in str(error):
+            # Of the host, such as too many open files.
+            raise
         raise UserError(
             f"a worker process cannot send its batch of {split}: {error}. Leave that out of the batch, or "
             "set train.workers=0"
@@ -299,9 +304,9 @@ def _full_shared_memory(error: Exception, split: str) -> OSError | None:
         free = str(unknown)
     return OSError(
         errno.ENOSPC,
-        f"a worker process has no room for a batch of {split} in shared memory ({free}). A container often "
-        "has only 64 MB (docker run --shm-size=8g gives more). Or make the batches smaller, or set "
-        "train.workers=0",
+        f"a worker process has no room for a batch of {split} in shared memory ({free}). Other jobs may "
+        "fill it, and a container often has only 64 MB (docker run --shm-size=8g gives more). Or make the "
+        "batches smaller, or set train.workers=0",
     )
 
 

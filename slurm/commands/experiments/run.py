@@ -235,7 +235,8 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
     code = launch(target, environ, nodes, quiet=arguments.json)
     if code:
         explain(target, code, quiet=arguments.json)
-        if arguments.json and code != ExitCode.WRONG_INPUT and not isinstance(nodes, Participant):
+        has_run = code != ExitCode.WRONG_INPUT or has_worked(target)
+        if arguments.json and has_run and not isinstance(nodes, Participant):
             _show_result(target, as_json=True)
     elif isinstance(nodes, Participant) and not target.result.exists():
         print(f"finished; the results are in the folder of node 0, on {nodes.leader}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing.util
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import psutil
 import pytest
 import torch
 
+from tests.mounts import give_up
 from tests.patience import PATIENCE_S
 from tests.registering import ROOT
 from toolkit.errors import UserError
@@ -183,11 +185,25 @@ def test_shared_memory_that_is_full_is_an_error_of_the_host_with_advice() -> Non
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
     small = "mount -t tmpfs -o size=256k tmpfs /dev/shm"
     if done := subprocess.run([*unshare, small], capture_output=True, text=True, check=False).stderr:
-        pytest.skip(f"this machine lets its users mount nothing: {done}")
+        give_up(f"this machine lets its users mount nothing: {done}")
     code = f"from {__name__} import {fill_shared_memory.__name__}; {fill_shared_memory.__name__}()"
     command = [*unshare, f'{small}; exec "$@"', "sh", sys.executable, "-c", code]
     said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT).stdout
     assert re.fullmatch(r"io .* train .*/dev/shm are free.* train\.workers=0\n", said)
+
+
+class Refused(Wide):
+    """Tensors for which the kernel refuses shared memory."""
+
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Any:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        return super().collate(split, indices, device)
+
+
+def test_shared_memory_that_the_kernel_refuses_is_not_called_a_fault_of_the_batch() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        next(make_batches(Refused(), _requests(), CPU, 1))
+    assert describe(raised.value)[0] != "input"
 
 
 class Slow(Numbers):

@@ -26,6 +26,7 @@ from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
 from toolkit.reliability.fault_injection import VARIABLE
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import counted
 
 #: Slurm counts in minutes and warns up to a minute early; even a slow start must train before the warning.
 TIME_LIMIT_MIN = 3
@@ -160,7 +161,7 @@ class ClusterDrill:
         first_step = after.first_step or 0
         lost = max(0, _done(run, before, after.began) - first_step)
         if interruption.is_graceful and lost and not fault:
-            fault = f"{lost} steps lost although it was asked to save"
+            fault = f"{counted(lost, 'step')} lost although it was asked to save"
         row = Row(
             what=interruption.what,
             processes=f"{before.world_size} → {after.world_size}",

@@ -32,6 +32,7 @@ from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.create_run import create_run
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import counted
 
 TERM, CONT, KILL, WARN = signal.SIGTERM, signal.SIGCONT, signal.SIGKILL, signal.SIGUSR2
 
@@ -203,7 +204,7 @@ def _row(run: RunDir, before: _Attempt, now: _Attempt, undisturbed: Mapping[int,
     lost = max(0, before.done - first_step)
     fault = before.fault
     if interruption.is_graceful and lost and not fault:
-        fault = f"{lost} steps lost although it was asked to save"
+        fault = f"{counted(lost, 'step')} lost although it was asked to save"
     return Row(
         what=interruption.what,
         processes=f"{before.procs} → {now.procs}",

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from toolkit.analysis.diff import Difference, compare
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import find_run
+from toolkit.system.output.amounts import counted
 from toolkit.system.output.json_text import json_text
 
 #: Largest number of files and keys shown of each kind; --json has all.
@@ -34,7 +35,8 @@ def run(arguments: Namespace) -> int:
 
 def _render(found: Difference) -> Iterator[str]:
     for letter, name, steps, machines in zip("AB", found.runs, found.steps, found.trained_on, strict=True):
-        yield f"{letter}  {name}: {steps} steps, trained on {', then '.join(machines) or 'unknown machines'}"
+        where = ", then ".join(machines) or "unknown machines"
+        yield f"{letter}  {name}: {counted(steps, 'step')}, trained on {where}"
     yield ""
     yield from _render_steps(found)
     yield from _render_weights(found)
@@ -66,12 +68,13 @@ def _render_steps(found: Difference) -> Iterator[str]:
 
 
 def _render_weights(found: Difference) -> Iterator[str]:
+    saves = counted(found.saves, "save")
     if found.saves == 0:
         yield "The runs have no save in common, so no weights were compared."
     elif found.weights is None:
-        yield f"Weights are equal, byte for byte, at all {found.saves} saves that both made."
+        yield f"Weights are equal, byte for byte, in {saves} that both made."
     else:
-        yield f"Weights differ from the save of step {found.weights} on; both made {found.saves} saves."
+        yield f"Weights differ from the save of step {found.weights} on; both made {saves}."
 
 
 def _render_causes(found: Difference) -> Iterator[str]:

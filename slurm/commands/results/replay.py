@@ -19,6 +19,7 @@ from toolkit.run.kept_code.edited_code import new_code_of
 from toolkit.run.kept_code.module_names import module_in
 from toolkit.run.records.step_records import check_step
 from toolkit.run.run_dir import RunDir, find_run
+from toolkit.system.output.amounts import counted
 from toolkit.system.output.json_text import json_text
 
 _MODULE = "toolkit.analysis.replay"
@@ -78,7 +79,7 @@ def _compute(target: RunDir, step: int) -> dict[str, Any]:
 def _render(answer: Mapping[str, Any]) -> Iterator[str]:
     yield f"step {answer['step']} of {answer['total_steps']}, {answer['run_id']}, epoch {answer['epoch']}"
     begun = f"checkpoint {answer['checkpoint']}" if answer["checkpoint"] else "the beginning"
-    between = f", {answer['recomputed']} steps in between" if answer["recomputed"] else ""
+    between = f", {counted(answer['recomputed'], 'step')} in between" if answer["recomputed"] else ""
     yield f"  computed from     {begun}{between}, on {answer['device']}"
     yield f"  trained on        {', then '.join(answer['trained_on']) or 'nothing yet'}"
     if answer["lr"] is not None:

@@ -52,6 +52,17 @@ def test_an_unfinished_run_is_summarized_from_its_metrics(new_run: RunDir) -> No
     assert summary.best == Best(step=200, metric="accuracy", value=1.2 - 0.4)
 
 
+def test_a_stopped_run_has_the_steps_that_it_saved_after_its_last_metrics(new_run: RunDir) -> None:
+    """As in `stk status`."""
+    write_metrics(new_run)
+    line = {"attempt": 1, "nonce": "a", "time_start": START_S, "first_step": 0}
+    append_json_line(new_run.attempts, {**line, "time_end": START_S + 400, "last_step": 312})
+    write_json(new_run.progress, {"step": 310, "epoch": 3.1})
+    assert (summarize(new_run).step, summarize(new_run).epoch) == (312, 3.1)
+    new_run.progress.write_text("{cut")
+    assert (summarize(new_run).step, summarize(new_run).epoch) == (312, 3.0)
+
+
 def test_a_killed_last_attempt_ends_at_its_last_heartbeat(new_run: RunDir) -> None:
     line = {"attempt": 1, "nonce": "a", "time_start": START_S, "first_step": None}
     append_json_line(new_run.attempts, line)

@@ -16,7 +16,7 @@ from typing import Any
 
 from toolkit.config.checking.validate import policy_in
 from toolkit.errors import DataError
-from toolkit.files import read_json_lines
+from toolkit.files import read_json_lines, read_object
 from toolkit.monitoring.usage.values import RankUsage, read_usage
 from toolkit.report import formats
 from toolkit.report.formats import NOT_SCORES, clean
@@ -24,7 +24,7 @@ from toolkit.report.model import Best, RunSummary, section, task_kind, wanted_me
 from toolkit.report.plotting.curves import Columns
 from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
-from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.attempts.records import AttemptRecord, read_attempts, steps_done
 from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
 from toolkit.run.events import Event, read_events
 from toolkit.run.failure.records import last_heartbeat
@@ -94,7 +94,8 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     # The attempt that writes the final report lasts until now.
     now = time.time() if is_ending else max(times, default=0.0)
     attempt_usage = _attempt_usage(run, config, resources, now)
-    epoch, epochs = result.get("epoch", _newest(curves, "epoch")), by_epoch(lines)
+    step, epoch = _done(run, result, curves, last)
+    epochs = by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
     scores = _scores(result, placed, training)
     return RunSummary(
@@ -103,7 +104,7 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         name=str(config.get("name", run.run_id)),
         config=config,
         resources=resources,
-        step=result.get("step", _newest(curves, "step")),
+        step=step,
         epoch=epoch,
         epochs=section(config, "train").get("epochs"),
         seconds=result.get("seconds", _seconds(attempts, times)),
@@ -185,6 +186,21 @@ def _number(value: Any) -> float | None:
 def _newest(curves: Mapping[str, Columns], name: str) -> Any:
     found = [value for columns in curves.values() for value in columns.get(name, ()) if value is not None]
     return max(found, default=None)
+
+
+def _done(
+    run: RunDir, result: Mapping[str, Any], curves: Mapping[str, Columns], last: AttemptRecord | None
+) -> tuple[Any, Any]:
+    """Return step and epoch of the result; of an unfinished run, the newest that any of its files knows."""
+    if result:
+        return result.get("step", _newest(curves, "step")), result.get("epoch", _newest(curves, "epoch"))
+    progress = read_object(run.progress)
+    known = {"step": steps_done(progress, last), "epoch": number(progress.get("epoch"))}
+    step, epoch = (
+        max((each for each in (_newest(curves, name), value) if each is not None), default=None)
+        for name, value in known.items()
+    )
+    return step, epoch
 
 
 def _median(values: Iterable[float | None]) -> float | None:

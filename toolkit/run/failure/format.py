@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.run.failure.own_frames import OWN_FRAME
 from toolkit.run.phases import Phase
-from toolkit.system.output.amounts import size_mb
+from toolkit.system.output.amounts import counted, size_mb
 from toolkit.system.output.sanitize import clean
 
 #: Texts for the sizes in failure.json, by key.
@@ -70,7 +70,7 @@ def _where(failure: Mapping[str, Any]) -> str:
 def _batch(batch: Mapping[str, Any], kind: Any) -> str:
     if "samples" not in batch:
         return ""
-    text = f"{batch['samples']:,} samples"
+    text = counted(batch["samples"], "sample")
     # Samples without lengths have length 1.
     if batch.get("longest", 0) > 1:
         text += f", {batch['tokens']:,} tokens, the longest {batch['longest']:,}"

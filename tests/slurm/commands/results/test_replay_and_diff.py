@@ -210,7 +210,7 @@ def test_diff_calls_runs_of_different_names_and_numbers_of_processes_equal(
     assert answer.code == 0
     assert "EQUAL in all 9 steps that both have: the same samples, the same loss exactly." in answer.out
     saves = {save.step for save in read_saves(finished)}
-    assert f"Weights are equal, byte for byte, at all {len(saves)} saves that both made." in answer.out
+    assert f"Weights are equal, byte for byte, in {len(saves)} saves that both made." in answer.out
     assert "name: A 'tiny', B 'two'" in answer.out
     assert "trained on 2 processes on cpu" in answer.out
     assert "stk replay" not in answer.out

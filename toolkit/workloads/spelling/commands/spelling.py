@@ -14,6 +14,7 @@ from rich.console import Console
 
 from toolkit.command import Host, check_positive, run_action
 from toolkit.errors import UserError
+from toolkit.system.output.amounts import counted
 from toolkit.system.output.json_text import json_text
 from toolkit.training.output.progress_display import is_on_terminal
 from toolkit.workloads.spelling.benchmarks.make import tasks_of, write_benchmark
@@ -132,7 +133,7 @@ def _benchmark(arguments: Namespace) -> None:
         size = write_benchmark(folder, tasks[name], texts, arguments.seed)
         sizes[name] = {"path": str(folder), **asdict(size)}
         if not arguments.json:
-            text = f"wrote {folder}: {size.lines} texts, {size.lines_with_errors} with errors"
+            text = f"wrote {folder}: {counted(size.lines, 'text')}, {size.lines_with_errors} with errors"
             if size.errors is not None:
                 share = 100 * size.errors / size.words
                 text += f"; {size.words} words, {size.errors} of them wrong ({share:.1f} %)"

@@ -22,6 +22,7 @@ from toolkit.data.ragged import Array, Lists, protect
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import TEST, set_place
 from toolkit.errors import DataError
+from toolkit.system.output.amounts import counted
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -145,4 +146,5 @@ def prepare(
 
 def _speed(texts: int, seconds: float, workers: int) -> str:
     processes = "1 process" if workers == 1 else f"up to {workers} processes"
-    return f"{texts:,} texts read in {seconds:.1f} s: {texts / max(seconds, 1e-9):,.0f}/s with {processes}"
+    rate = f"{texts / max(seconds, 1e-9):,.0f}/s with {processes}"
+    return f"{counted(texts, 'text')} read in {seconds:.1f} s: {rate}"

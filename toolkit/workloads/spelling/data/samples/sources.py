@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, with_fingerprint
 from toolkit.errors import DataError
+from toolkit.system.output.amounts import counted
 from toolkit.workload import Progress, silent
 from toolkit.workloads.spelling.config.data import CORRECT, CORRUPT, SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
@@ -97,8 +98,9 @@ def validation_size(name: str, samples: int, wanted: float) -> int:
     if 1 <= size < samples and size == int(size):
         return int(size)
     raise DataError(
-        f"the data set {name} has {samples} samples, and data.val_splits (default 0.1) is {wanted:g}: "
-        "expected a count, or a share below 1, with at least one sample for validation and one for training"
+        f"the data set {name} has {counted(samples, 'sample')}, and data.val_splits (default 0.1) is "
+        f"{wanted:g}: expected a count, or a share below 1, with at least one sample for validation and one "
+        "for training"
     )
 
 

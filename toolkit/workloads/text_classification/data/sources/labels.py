@@ -127,8 +127,8 @@ def nothing_known(
         empty = ((skipped.empty_labels, data.label_column), (skipped.empty_texts, data.text_column))
         count, column = max(empty, key=lambda each: each[0].rows)
         return DataError(
-            f"{path}: no row can be used: {column!r} is empty in {count.rows} rows, from {count.first} on. "
-            "Are data.text_column and data.label_column right?"
+            f"{path}: no row can be used: {column!r} is empty in {counted(count.rows, 'row')}, from "
+            f"{count.first} on. Are data.text_column and data.label_column right?"
         )
     first = next(iter(unknown.values())).first
     what = "no row" if data.labels is not None else "there is a split in which no row"

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from tests.registering import ROOT, TOY, UNDRAWN, register
 from tests.suite.failures import write_failures
+from tests.support.registering import ROOT, TOY, UNDRAWN, register
 from tests.without_workloads import is_of_core
 
 # Before torch is imported, for what tests start as well: several workers share two cores, and threads of one
@@ -52,7 +52,13 @@ _SHARING = {
     "tests/toolkit/workloads/spelling/": "runs of spelling",
 }
 #: What takes long, run first: begun late, it would keep one worker busy after all others have ended.
-_LONG = (*_SHARING, "tests/toolkit/launch/", "tests/toolkit/workloads/test_", "tests/docs/", "tests/package/")
+_LONG = (
+    *_SHARING,
+    "tests/toolkit/launch/",
+    "tests/toolkit/workloads/every_task/",
+    "tests/docs/",
+    "tests/package/",
+)
 
 
 def _install_toy() -> str:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.registering import ROOT, register
+from tests.support.registering import ROOT, register
 
 #: Folders of our workloads, and of their tests.
 _WORKLOADS = ("toolkit/workloads/", "tests/toolkit/workloads/")

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.toolkit.support.tiny_training import Attempt, CountedStop, without_dropout
-from tests.toolkit.workloads.test_task_contract import SAMPLES
+from tests.toolkit.workloads.every_task.test_task_contract import SAMPLES
 from toolkit.config import Experiment
 from toolkit.distributed.devices import choose_device
 from toolkit.distributed.process_group import Group

@@ -17,7 +17,7 @@ import psutil
 
 from benchmarks.measuring.rounds import ChildFailed, Process
 from benchmarks.stepping.work import Work
-from tests.ports import free_port
+from tests.support.ports import free_port
 from toolkit.run.run_dir import RunDir
 
 _PERIOD_S = 0.5

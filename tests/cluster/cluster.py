@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Self
 
-from tests.patience import PATIENCE_S
-from tests.registering import own_environment
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import own_environment
 from toolkit.files import write_atomic
 
 from .errors import ClusterError, CommandFailed

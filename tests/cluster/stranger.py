@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 NOBODY = 65534
 READY, CONNECTED = "ready", "connected"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs import readme
 from tests.docs.readme import ROOT
-from tests.registering import own_environment
+from tests.support.registering import own_environment
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 from .errors import ClusterError
 

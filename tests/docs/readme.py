@@ -12,8 +12,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.patience import PATIENCE_S
-from tests.registering import own_environment
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import own_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

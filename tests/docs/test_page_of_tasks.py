@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
-from tests.registering import ROOT, UNDRAWN, register
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import ROOT, UNDRAWN, register
 
 _PAGE = (ROOT / "docs" / "your-code" / "how-to-add-a-task.md").read_text(encoding="utf-8")
 #: A line that names a file, and the block below it.

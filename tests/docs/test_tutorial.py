@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tests.docs.readme import ROOT, blocks, typed, without_slurm
-from tests.registering import UNDRAWN
+from tests.support.registering import UNDRAWN
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir, find_runs
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from tests.old_runs import experiments
 from tests.old_runs.unpacking import ARCHIVES, SHIPPED, STOPPED
-from tests.registering import ROOT, own_environment
+from tests.support.registering import ROOT, own_environment
 
 #: Can be made again, or is of no use to a run that goes on.
 _LEFT_OUT = ("experiments/*/report", "experiments/*/tensorboard", "__pycache__", "*.lock")

@@ -19,7 +19,7 @@ from slurm.submission.job_pickle import pack
 from tests.cluster.waiting import wait_until
 from tests.old_runs.experiments import reviews
 from tests.old_runs.unpacking import SHIPPED, OldRuns, archives, digests, unpack
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.config import load_resolved, run_id
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir

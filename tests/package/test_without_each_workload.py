@@ -16,7 +16,7 @@ import pytest
 from stk_toy.texts.example import write_example
 
 from tests.package.test_laws import CORE
-from tests.registering import ROOT, TOY, register
+from tests.support.registering import ROOT, TOY, register
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKLOADS: dict[str, str] = _PROJECT["entry-points"]["slurm_toolkit.workloads"]

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.registering import ROOT
+from tests.support.registering import ROOT
 
 
 def versions_in(file: Path) -> dict[str, str]:

@@ -17,8 +17,8 @@ import pytest
 from slurm.cli import main
 from slurm.commands.runs import status
 from slurm.status.filters import ORDERS
-from tests.mounts import read_only
 from tests.slurm.support.user import CONFIG, Answer, User, reviews
+from tests.support.mounts import read_only
 from toolkit import registry
 from toolkit.run.run_dir import RunDir
 

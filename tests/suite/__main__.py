@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.registering import ROOT
 from tests.suite.changed import changed_files, concerned_tests
 from tests.suite.failures import Failure, read_failures, render
 from tests.suite.fast_folder import fast_folder
 from tests.suite.steps import Ended, Step, run
+from tests.support.registering import ROOT
 
 _USAGE = "./scripts/test [--all | --changed] [OPTION ...] [TEST ...] [-k WORDS] [-- PYTEST OPTIONS]"
 _PYTHON = sys.executable
@@ -129,7 +129,7 @@ def _run_tier(
         _check("format", "ruff", "format", "--check", "."),
         _check("import contracts", "lint-imports"),
     ]
-    packages = _check("Debian packages", _PYTHON, "-m", "tests.system_packages")
+    packages = _check("Debian packages", _PYTHON, "-m", "tests.support.system_packages")
     words = [*tier, "--no-loadscope-reorder", "--durations=40", *rest]
     whole = [f"--numprocesses={_WORKERS}", "--without-core", *words]
     core = [f"--numprocesses={_CORE_WORKERS}", *words]

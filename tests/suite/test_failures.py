@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.registering import ROOT
 from tests.suite.failures import Failure, read_failures, render
+from tests.support.registering import ROOT
 
 _CONFTEST = """
 from pathlib import Path

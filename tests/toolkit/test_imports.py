@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.registering import ROOT
+from tests.support.registering import ROOT
 
 ARGUMENTS = """
 from toolkit.config.library_arguments import *

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
-from tests.registering import ROOT, TOY, register
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import ROOT, TOY, register
 from tests.toolkit.support.tiny import write_experiment
 from toolkit.files import read_json
 

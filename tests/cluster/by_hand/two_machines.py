@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.cluster.machine.claim import Claim
 from tests.cluster.machine.network import Network, choose_subnet
-from tests.patience import PATIENCE_S
-from tests.registering import own_environment
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import own_environment
 from toolkit.run.run_dir import RunDir, find_runs
 
 

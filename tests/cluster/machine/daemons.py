@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 from ..errors import ClusterError
 from ..waiting import wait_until

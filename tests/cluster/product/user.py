@@ -15,8 +15,8 @@ from typing import Any
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandFailed
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
-from tests.registering import UNDRAWN, own_environment
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import UNDRAWN, own_environment
 from tests.toolkit.support.tiny import metrics_lines
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs

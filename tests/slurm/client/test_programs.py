@@ -12,8 +12,8 @@ import pytest
 
 from slurm.client import programs
 from slurm.client.programs import AnswerLost
-from tests.patience import wait_for_the_end_of
 from tests.slurm.support.stubs import Stubs
+from tests.support.patience import wait_for_the_end_of
 from toolkit.errors import RunBusy, SlurmRefused, SlurmUnavailable
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"

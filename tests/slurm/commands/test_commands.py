@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from filelock import FileLock
 
-from tests.patience import PATIENCE_S, until
 from tests.slurm.status.folders import new_run
 from tests.slurm.support.environments import ENVIRONMENTS
 from tests.slurm.support.user import Answer, User, surroundings
+from tests.support.patience import PATIENCE_S, until
 from toolkit.files import append_json_line, read_json, read_json_lines
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.run_dir import RunDir

@@ -19,11 +19,11 @@ from slurm.job import decide_restart
 from slurm.job.decide_restart import _rest_s, decide
 from slurm.job.requeue import Job, start_again
 from slurm.submission.batch.batch_script import JobPlan
-from tests.mounts import fill, small_disk
-from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob, at
 from tests.slurm.support.user import User
+from tests.support.mounts import fill, small_disk
+from tests.support.patience import PATIENCE_S
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import append_json_line, read_json
 from toolkit.run.attempts.crash_record import record_crash

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from slurm.runs.reproduce_script import gather, script
-from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User, reviews, user_in
+from tests.support.patience import PATIENCE_S
 from toolkit.files import append_json_line
 from toolkit.run.create_run import create_run
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir

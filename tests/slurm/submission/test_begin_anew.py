@@ -10,9 +10,9 @@ from filelock import FileLock
 
 from slurm.status.submissions import exclusively
 from slurm.submission import submit
-from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
+from tests.support.patience import PATIENCE_S
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy
 from toolkit.files import write_json

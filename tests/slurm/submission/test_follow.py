@@ -15,8 +15,8 @@ from filelock import FileLock
 
 from slurm.status.dependency import why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
-from tests.patience import PATIENCE_S, until, wait_for_the_end_of
 from tests.slurm.support.user import CONFIG, ROOT, User
+from tests.support.patience import PATIENCE_S, until, wait_for_the_end_of
 from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run

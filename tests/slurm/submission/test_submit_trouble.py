@@ -22,9 +22,9 @@ from slurm.status import submissions
 from slurm.status.submissions import intend, last_resources
 from slurm.submission import submit
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CODE, User
+from tests.support.patience import PATIENCE_S
 from toolkit.config import load_resolved
 from toolkit.errors import SlurmUnavailable
 from toolkit.files import read_json_lines, read_object

@@ -16,8 +16,8 @@ import pytest
 
 from slurm.cli import main
 from slurm.status.submissions import submissions
-from tests.patience import PATIENCE_S
-from tests.registering import ROOT as ROOT
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import ROOT as ROOT
 from toolkit.config import load, run_id
 from toolkit.config.schema import Experiment
 from toolkit.exit_codes import ExitCode

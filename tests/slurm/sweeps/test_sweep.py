@@ -10,10 +10,10 @@ import pytest
 
 from slurm.status.submissions import submissions
 from slurm.submission.batch.batch_script import JobPlan
-from tests.mounts import read_only
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import CONFIG, User
 from tests.slurm.sweeps.asking import ask
+from tests.support.mounts import read_only
 from toolkit.config import load_resolved
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir, find_runs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.support.checkpointing import (
     IDENTITY,
     checkpoints,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mounts import mount, read_only
+from tests.support.mounts import mount, read_only
 from tests.toolkit.support.checkpointing import (
     IDENTITY,
     checkpoints,

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.gpu.collectives import pretended_gpu
 from tests.toolkit.gpu.device import CUDA, Device, pretended_device
 from tests.toolkit.support.checkpointing import save

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mounts import fill, small_disk
-from tests.patience import until
+from tests.support.mounts import fill, small_disk
+from tests.support.patience import until
 from tests.toolkit.launch.test_launcher import ended, launched, said
 from tests.toolkit.support.tiny import assert_equal_runs, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab

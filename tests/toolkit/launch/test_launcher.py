@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.run.failure.test_log_end import FAULT, TIME_OUT
 from tests.toolkit.support.tiny import SIZES, assert_equal_runs, events, metrics_lines, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.files import write_json
 from toolkit.launch import leftovers
 from toolkit.launch.leftovers import end_leftovers

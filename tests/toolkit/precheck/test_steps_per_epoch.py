@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.data.sources.test_file_digests import YOUNG, aged
 from tests.toolkit.support.tiny import of_tokens, prepared, tiny
 from toolkit.config import Experiment, to_yaml

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.reliability.stop import StopFlag, children_end_by_sigterm, stop_signals
 
 # Says what the flag holds after each line that it reads.

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stk_toy.texts.task import TextsTask
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.support.ranks import await_ranks, run_ranks, start_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, events, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab

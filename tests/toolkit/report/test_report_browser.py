@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.report.report_folders import with_seed, write_finished, write_usage
 from toolkit.files import append_json_line
 from toolkit.report.advice import Advice

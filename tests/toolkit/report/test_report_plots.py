@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from tests.registering import ROOT
+from tests.support.registering import ROOT
 from tests.toolkit.report.drawn import comparison_plots, run_plots
 from tests.toolkit.report.report_folders import with_seed, write_attempts, write_finished, write_metrics
 from toolkit.files import append_json_line

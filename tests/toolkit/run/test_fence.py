@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.support.ranks import await_ranks, run_ranks, start_ranks
 from tests.toolkit.support.tiny import assert_equal_runs, tiny
 from tests.toolkit.support.tiny_training import Attempt, Lab

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.run.fence import Fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World

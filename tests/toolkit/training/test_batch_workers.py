@@ -24,9 +24,9 @@ import psutil
 import pytest
 import torch
 
-from tests.mounts import give_up
-from tests.patience import PATIENCE_S
-from tests.registering import ROOT
+from tests.support.mounts import give_up
+from tests.support.patience import PATIENCE_S
+from tests.support.registering import ROOT
 from toolkit.errors import UserError
 from toolkit.run.failure.classes import describe
 from toolkit.training import batch_workers

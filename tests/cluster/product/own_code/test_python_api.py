@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.product.user import User, starts
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.run.run_dir import RunDir
 
 WORK = """

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.cluster.product.user import User, assert_same_training, host_numbers, ranks, starts
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.run.run_dir import RunDir, find_runs
 
 TWO_HERE = "resources.tasks_per_node=2"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.product.user import SCRIPTS, User, assert_same_training, host_numbers, slowly, starts
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.support.bert import write_bert
 from toolkit.files import read_json
 from toolkit.nlp.exported_files import ExportedFiles

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from slurm.commands.setup.completion import SCRIPTS
-from tests.patience import PATIENCE_S
 from tests.slurm.support.user import CODE, User
+from tests.support.patience import PATIENCE_S
 from toolkit.run.create_run import create_run
 
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[=>78]|\][^\x07]*\x07)|\x07|\r")
@@ -65,7 +65,7 @@ def shell(name: str) -> str:
     path = shutil.which(name)
     if path is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
-        missing(f"{name} is not installed: python -m tests.system_packages")
+        missing(f"{name} is not installed: python -m tests.support.system_packages")
     return path
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
-from tests.ports import free_port
 from tests.slurm.support.user import CODE, User
+from tests.support.patience import PATIENCE_S, until
+from tests.support.ports import free_port
 from tests.tiers import first_quick
 from toolkit.exit_codes import ExitCode
 from toolkit.run.attempts.records import read_attempts

@@ -15,8 +15,8 @@ from slurm.commands.experiments import run as command
 from slurm.status.submissions import record
 from slurm.submission import submit
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User
+from tests.support.patience import PATIENCE_S
 from toolkit.errors import RunBusy
 from toolkit.exit_codes import ExitCode
 from toolkit.files import append_json_line, read_json_lines

@@ -11,8 +11,8 @@ import pytest
 
 from slurm.commands.parser import make_parser
 from slurm.commands.results.evaluate import _request
-from tests.mounts import read_only
 from tests.slurm.support.user import User, user_in
+from tests.support.mounts import read_only
 from toolkit.files import read_json
 from toolkit.run.run_dir import RunDir
 

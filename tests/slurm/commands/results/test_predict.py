@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.patience import PATIENCE_S
 from tests.slurm.support.user import CONFIG, Answer, User, reviews
+from tests.support.patience import PATIENCE_S
 from toolkit.analysis.prediction.load import load_model
 from toolkit.errors import CheckpointError, DataError, RunNotFound, UserError
 from toolkit.run.run_dir import RunDir

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from slurm.commands.results import replay
-from tests.patience import PATIENCE_S, until
 from tests.slurm.support.user import Answer, User, user_in
+from tests.support.patience import PATIENCE_S, until
 from toolkit.files import read_json_lines
 from toolkit.run.events import note_event
 from toolkit.run.kept_code.edited_code import NEW_CODE

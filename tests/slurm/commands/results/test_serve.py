@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
 from tests.slurm.support.user import User
+from tests.support.patience import PATIENCE_S
 from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
 from tests.slurm.support.pretend_job import PretendJob
+from tests.support.patience import PATIENCE_S
 from toolkit.files import read_json_lines, write_json
 from toolkit.run.failure.classes import NO_PROGRESS
 

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from slurm.runs.watching.keyboard import Keyboard
 from slurm.runs.watching.live_view import Ending, LiveView
-from tests.patience import PATIENCE_S
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import CODE
+from tests.support.patience import PATIENCE_S
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 

@@ -8,8 +8,8 @@ import pty
 import pytest
 
 from slurm.runs.watching.keyboard import Keyboard
-from tests.patience import PATIENCE_S
 from tests.slurm.runs.watching.terminals import Terminal
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from slurm.runs.watching.live_view import Ending
 from slurm.runs.watching.overview import Overview
 from slurm.runs.watching.polling import RunPoller
 from slurm.status.rows import RunStatus, status
-from tests.patience import PATIENCE_S
 from tests.slurm.runs.watching.terminals import ENTER, LEAVE, Terminal, watching
 from tests.slurm.support.pretend_job import PretendJob
+from tests.support.patience import PATIENCE_S
 
 UP, DOWN = "\x1b[A", "\x1b[B"
 #: A word of each view that the other view does not show.

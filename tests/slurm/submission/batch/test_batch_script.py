@@ -13,8 +13,8 @@ import pytest
 
 from slurm.config.resources import Resources
 from slurm.submission.batch.batch_script import JobPlan
-from tests.patience import PATIENCE_S
 from tests.slurm.support.plans import PLANS, plan
+from tests.support.patience import PATIENCE_S
 from toolkit.config.schema import Experiment
 from toolkit.run.run_dir import RunDir
 

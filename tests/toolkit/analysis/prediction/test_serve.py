@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.analysis.prediction.serve import TOKEN, Handler, Service, serve
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir

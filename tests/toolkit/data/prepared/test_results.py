@@ -14,7 +14,7 @@ import pytest
 from stk_toy.texts.prepared import Texts
 from stk_toy.texts.sections import TextsData
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.support.tiny import query
 from toolkit.data.prepared.results import Result, record_result
 from toolkit.data.provenance import origins

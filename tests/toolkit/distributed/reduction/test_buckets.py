@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.tiers import first_quick
 from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, joined, run_ranks
 from toolkit.distributed.process_group import Group

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.patience import PATIENCE_S
-from tests.ports import free_port
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import meet

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import meet

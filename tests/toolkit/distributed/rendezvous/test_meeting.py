@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S, start
 from tests.toolkit.support.ranks import worlds
 from tests.toolkit.support.tiny import events

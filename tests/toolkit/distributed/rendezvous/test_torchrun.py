@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.distributed.rendezvous.starting import SHORT_S
 from tests.toolkit.support.ranks import worlds
 from toolkit.distributed.rendezvous import Rendezvous, meet

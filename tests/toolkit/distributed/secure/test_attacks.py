@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.support.ranks import worlds
 from tests.toolkit.support.tiny import events
 from toolkit.distributed.rendezvous import Rendezvous, meet

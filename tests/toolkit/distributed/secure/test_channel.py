@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.distributed.secure.channel import (
     Channel,
     Lost,

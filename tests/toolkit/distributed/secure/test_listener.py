@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from toolkit.distributed.secure.channel import Channel, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import EVENT, SUM_EVENT, Refusals

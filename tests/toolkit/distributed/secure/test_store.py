@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-defined]
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.distributed.secure.channel import Channel, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals

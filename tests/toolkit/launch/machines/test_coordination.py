@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
-from tests.ports import free_port
+from tests.support.patience import PATIENCE_S, until
+from tests.support.ports import free_port
 from toolkit.files import read_json, write_json
 from toolkit.launch.machines.coordination import Coordinator, Participant, meet_nodes
 from toolkit.launch.machines.layout import Machines

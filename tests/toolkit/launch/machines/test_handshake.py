@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
-from tests.ports import free_port
+from tests.support.patience import PATIENCE_S, until
+from tests.support.ports import free_port
 from toolkit.distributed.secure.channel import Channel, authenticate_to_server
 from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals

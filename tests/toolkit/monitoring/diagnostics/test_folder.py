@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.monitoring.diagnostics import folder as probe
 from toolkit.monitoring.diagnostics.child_process import command
 from toolkit.monitoring.diagnostics.folder import PREFIX, folder, mount

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.reliability.notifications.receiver import Receiver, receiving
 from tests.toolkit.support.tiny import tiny
 from toolkit.files import read_json

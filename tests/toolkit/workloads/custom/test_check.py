@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from slurm.drill.task import drill_experiment
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.tiers import first_quick
 from tests.toolkit.workloads.custom.own_digits import POINTS
 from toolkit.config import load

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolkit.gpu.test_precision import check_half_precision
-from tests.toolkit.workloads.test_task_contract import MODELS, SAMPLES
+from tests.toolkit.workloads.every_task.test_task_contract import MODELS, SAMPLES
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -14,7 +14,7 @@ from tests.toolkit.gpu.test_tasks import (
     test_loss_and_gradients_equal_those_of_the_cpu,  # noqa: F401
     test_scores_equal_those_of_the_cpu,  # noqa: F401
 )
-from tests.toolkit.workloads.test_task_contract import MODELS, SAMPLES
+from tests.toolkit.workloads.every_task.test_task_contract import MODELS, SAMPLES
 
 #: Its loss takes weights of classes to the device.
 BALANCED = pytest.param("text_classification, balanced classes", marks=pytest.mark.slow)

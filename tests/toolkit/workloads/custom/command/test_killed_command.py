@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import wait_for_the_end_of
+from tests.support.patience import wait_for_the_end_of
 from tests.toolkit.workloads.custom.command_runs import Stk, script, the_run
 from toolkit.files import write_json
 from toolkit.run.attempts.records import read_attempts

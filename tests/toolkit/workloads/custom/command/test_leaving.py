@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mounts import fill, small_disk
+from tests.support.mounts import fill, small_disk
 from toolkit.run.disk_reserve import keep_reserve
 from toolkit.run.failure.classes import PEER_LOST
 from toolkit.run.failure.records import failure_record, write_first

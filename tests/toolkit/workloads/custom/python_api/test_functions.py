@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import stk
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from toolkit.config import check
 from toolkit.files import read_json
 from toolkit.run.attempts.records import read_attempts

@@ -11,7 +11,7 @@ import pytest
 
 import stk
 from tests.cluster.waiting import wait_until
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 
 def test_a_live_run_can_be_waited_for_and_cancelled(work: ModuleType) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from tests.patience import PATIENCE_S, until
+from tests.support.patience import PATIENCE_S, until
 from tests.toolkit.support.ranks import in_ranks
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World

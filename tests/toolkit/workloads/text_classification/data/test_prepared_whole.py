@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.workloads.text_classification.data.films import left_over, some_rows, write_table
 from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data.prepared import prepare

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.toolkit.workloads.spelling.data.samples.conftest import Make
 from toolkit.config import load
 from toolkit.errors import DataError

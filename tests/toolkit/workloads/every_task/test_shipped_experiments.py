@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.registering import ROOT
 from tests.slurm.support.user import User
-from tests.toolkit.workloads.test_json_schema import CONFIGS, EXPERIMENTS
+from tests.support.registering import ROOT
+from tests.toolkit.workloads.every_task.test_json_schema import CONFIGS, EXPERIMENTS
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: str(path.relative_to(CONFIGS)))

@@ -15,7 +15,7 @@ from tests.toolkit.config.test_json_schema import wrong
 from toolkit.config import load, to_plain
 from toolkit.config.composition.yaml_files import parse
 
-HOUSE = Path(__file__).parents[3]
+HOUSE = Path(__file__).parents[4]
 CONFIGS = HOUSE / "configs"
 NAMED = "yaml-language-server: $schema="
 EXPERIMENTS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if "\nname:" in "\n" + path.read_text()]

@@ -1,4 +1,4 @@
-"""`python -m tests.system_packages`: install the Debian packages that the tests use, where root may.
+"""`python -m tests.support.system_packages`: install the Debian packages that the tests use, where root may.
 
 Without root, or without apt-get, the tests that need them are skipped and say so.
 """

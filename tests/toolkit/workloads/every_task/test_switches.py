@@ -14,7 +14,7 @@ import torch
 
 from tests.toolkit.support.ranks import in_ranks
 from tests.toolkit.support.tiny_training import without_dropout
-from tests.toolkit.workloads.test_task_contract import SAMPLES, kinds
+from tests.toolkit.workloads.every_task.test_task_contract import SAMPLES, kinds
 from toolkit.config import Experiment
 from toolkit.config.fields import limits
 from toolkit.distributed import process_group

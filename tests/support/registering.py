@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOY = ROOT / "tests" / "toy_workload"
 #: On PYTHONPATH it lets reports stand without drawn figures.
 UNDRAWN = ROOT / "tests" / "undrawn"

@@ -28,8 +28,16 @@ train() {
     ((code == 0)) || failed=$code
 }
 
-# run_of NAME: print the folder of the run with this name.
-run_of() { echo "$experiments/$(grep -xE "$1-[0-9a-f]{8}" "$STUDY_RUNS")"; }
+# run_of NAME: print the folder of the run with this name; fail if it was refused, so that it has no folder.
+run_of() {
+    local run
+    run=$experiments/$(grep -xE "$1-[0-9a-f]{8}" "$STUDY_RUNS" || echo "$1")
+    if [[ ! -d $run ]]; then
+        echo "skipped: it begins with the weights of $1, which was not started" >&2
+        return 1
+    fi
+    echo "$run"
+}
 
 # jobs_of RUN …: print the jobs of unfinished runs, separated by colons; nothing without Slurm.
 jobs_of() {
@@ -69,15 +77,16 @@ train sec_nmt transformer_with_tokenization_repair
 train sec_words_nmt transformer
 train tokenization_repair encoder_only
 
-repair=$(run_of transformer_encoder_only)
-for approach in plus_sed plus_sed_plus_sec; do
-    train tokenization_repair_plus "$approach" "STK_REPAIR_RUN=$repair" "STUDY_AFTER=$(jobs_of "$repair")"
-done
+if repair=$(run_of transformer_encoder_only); then
+    for approach in plus_sed plus_sed_plus_sec; do
+        train tokenization_repair_plus "$approach" "STK_REPAIR_RUN=$repair" "STUDY_AFTER=$(jobs_of "$repair")"
+    done
+fi
 
 # finetune APPROACH NAME: finetune the run with this name.
 finetune() {
     local source
-    source=$(run_of "$2")
+    source=$(run_of "$2") || return 0
     train finetune "$1" "STK_START_FROM_CHECKPOINT=$source" "STUDY_AFTER=$(jobs_of "$source")"
 }
 for task in sed_words sed_sequence; do
@@ -88,6 +97,10 @@ finetune sec_nmt_transformer transformer_sec_nmt
 finetune sec_words_nmt_transformer transformer_sec_words_nmt
 
 echo "---- evaluate"
-mapfile -t runs < <(sed "s|^|$experiments/|" "$STUDY_RUNS")
+runs=()
+while read -r run; do
+    [[ ! -d $experiments/$run ]] || runs+=("$experiments/$run")
+done <"$STUDY_RUNS"
+((${#runs[@]})) || exit "$failed"
 STUDY_AFTER=$(jobs_of "${runs[@]}") scripts/evaluate_slurm_spelling.sh "${runs[@]}" || failed=$?
 exit "$failed"

@@ -27,7 +27,7 @@ if words[0] == "plan" or "--dry-run" in words:
 seen = {{name: value for name, value in os.environ.items() if name.startswith("STK_")}}
 with open(os.environ["CALLS"], "a") as calls:
     print(json.dumps([words, seen]), file=calls)
-if os.environ.get("FAILS", "nothing") in words and words[0] == "run":
+if os.environ.get("FAILS", "nothing") in words and words[0] in ("run", "submit"):
     sys.exit(int(os.environ.get("FAILS_WITH", "4")))
 if words[0] in ("submit", "sweep", "run") and os.environ.get("STUDY_RUNS"):
     # Others start from it: its folder is there, and after training here its weights, which have the two

@@ -83,6 +83,22 @@ def test_scoring_job_above_the_time_limit_is_refused_and_not_queued(study: Study
     assert "--time=1:00:00" in (study.home / "calls.sbatch").read_text()
 
 
+def test_without_a_refused_run_the_others_are_submitted_and_scored(study: Study) -> None:
+    study.leave_out("spelling_steps")
+    refused = "configs/spelling/tokenization_repair.yaml"
+    done = study.run("reproduce_spelling.sh", SMALL="1", STK_REPAIR_RUN="", FAILS=refused, FAILS_WITH="3")
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    assert "transformer_encoder_only, which was not started" in done.stderr
+    missing = {"transformer_encoder_only", *(name for row in TABLE for name in row.names if "plus" in name)}
+    names = {name for row in TABLE for name in row.names} | set(SOURCES)
+    submitted = {each.name for each in study.experiments()} - {"transformer_encoder_only"}
+    assert submitted == names - missing
+    asked = (study.home / "calls.sbatch").read_text().splitlines()
+    (waits,) = (line.removeprefix("--dependency=afterany:") for line in asked if "--dependency" in line)
+    assert set(waits.split(":")) == submitted
+
+
 def test_without_slurm_a_failed_run_stops_neither_the_others_nor_the_table(study: Study) -> None:
     (study.home / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     study.leave_out("spelling_steps")

@@ -106,13 +106,15 @@ def want(config: Path, sweep: Sweep, parent: Path) -> Wanted:
 
 def _changes(folder: SweepDir, wanted: Iterable[Combination], removed: Sequence[Member]) -> list[str]:
     """Return a message with the keys that make another run of the values of an earlier command, if any."""
-    earlier = {name_of(each.values): each.run_id for each in removed}
+    # The newest is first in `removed`, and is the one to compare with.
+    earlier = {name_of(each.values): each.run_id for each in reversed(removed)}
     for each in wanted:
         before = earlier.get(name_of(each.values))
         if before is not None and not folder.run(each.run_id).path.exists():
             keys = identity_changes(folder.run(before), each.experiment)
             unlike = f"{each.run_id} is another run than {before}, which has the same values in this sweep"
-            return [f"{unlike}, because other keys differ: {few(keys, _MOST)}"] if keys else []
+            if keys:
+                return [f"{unlike}, because other keys differ: {few(keys, _MOST)}"]
     return []
 
 

@@ -315,9 +315,20 @@ def _sendable(error: Exception) -> Exception:
     if isinstance(error, UserError):
         return UserError(str(error))
     is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
-    kept = error if is_builtin else RuntimeError(f"{type(error).__name__}: {error}")
+    kept = (
+        error if is_builtin and _can_be_pickled(error) else RuntimeError(f"{type(error).__name__}: {error}")
+    )
     kept.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
     return kept
+
+
+def _can_be_pickled(error: Exception) -> bool:
+    """Whether an error can be sent; its arguments and attributes may be anything, such as an open file."""
+    try:
+        ForkingPickler.dumps(error)
+    except Exception:
+        return False
+    return True
 
 
 def _make_batch(task: Task, request: Request, device: torch.device) -> Any:

@@ -248,8 +248,10 @@ def _launch(target: RunDir, environ: Mapping[str, str], arguments: Namespace, no
 def has_worked(target: RunDir) -> bool:
     """Whether any attempt of the run may have made a step, saved, or wrote into its work folder."""
     attempts = read_attempts(target)
+    # A program that has logged step 0 only has first and last step 0.
     may_have_stepped = any(
-        each.first_step is not None and each.last_step != each.first_step for each in attempts
+        each.first_step is not None and (each.last_step != each.first_step or each.first_step_s is not None)
+        for each in attempts
     )
     return may_have_stepped or any(each.saved or each.wrote for each in attempts) or not begins_anew(target)
 

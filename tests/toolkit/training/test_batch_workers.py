@@ -281,6 +281,7 @@ def test_random_state_while_scoring_is_the_same_with_and_without_workers(workers
         (UserError("digits.py:3: no such file"), "UserError: digits.py:3: no such file"),
         (KeyError("width"), "KeyError: 'width'"),
         (Own(1, 2), "RuntimeError: Own: 1 and 2"),
+        (ValueError("row 7", lambda: 0), "RuntimeError: ValueError: ('row 7', <function "),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
         (FileNotFoundError(2, "No such file", "1.png"), "FileNotFoundError: [Errno 2] No such file: '1.png'"),
     ],

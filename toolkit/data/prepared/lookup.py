@@ -50,7 +50,7 @@ def recorded_sources(data: DataSection, fingerprint: object) -> set[str] | None:
     if not isinstance(fingerprint, str) or not _FINGERPRINT.fullmatch(fingerprint):
         return None
     for file in sorted(Path(data.prepared_dir).expanduser().glob(f"*-{fingerprint[:16]}/{META}")):
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             meta = read_json(file)
             if meta["fingerprint"] == fingerprint:
                 return {part for each in meta["sources"] for part in each["sha256"].split(" ")}
@@ -70,7 +70,7 @@ def changed_sources(data: DataSection, fingerprint: object) -> str:
             others = [str(path) for path, sha256 in data.source_files(silent) if sha256 not in recorded]
     except (NotRemembered, DataError, OSError, ValueError):
         return ""
-    return f" (other contents: {few(others, _NAMED)})" if others else ""
+    return f" (other contents: {few(dict.fromkeys(others), _NAMED)})" if others else ""
 
 
 def check_permitted(data: DataSection) -> None:

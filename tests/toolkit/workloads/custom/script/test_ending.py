@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -106,3 +107,12 @@ def test_script_without_stk_is_still_ended_by_a_request(tmp_path: Path) -> None:
     runs = {"STK_EXPERIMENT_DIR": str(tmp_path)}
     alone = "stk.current_run().should_stop()"
     assert status(tmp_path, alone, signal.SIGTERM, **runs) == -signal.SIGTERM
+
+
+def test_folder_of_a_run_that_made_its_first_step_and_then_calls_wrongly_is_kept(stk: Stk) -> None:
+    """Its only step is 0, as in a loop over epochs."""
+    script("import stk\nrun = stk.current_run()\nrun.log(step=0, loss=1)\nrun.log(step=1, loss='high')\n")
+    done = stk("run", "--json", "--", sys.executable, "train.py")
+    assert done.returncode == 2, done.stderr
+    assert json.loads(done.stdout)["state"] == "failed"
+    assert the_run().metrics.exists()

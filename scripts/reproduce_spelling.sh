@@ -28,12 +28,12 @@ train() {
     ((code == 0)) || failed=$code
 }
 
-# run_of NAME: print the folder of the run with this name; fail if it was refused, so that it has no folder.
+# run_of NAME: print the folder of the run with this name; fail if there is none, as after a refusal.
 run_of() {
     local run
     run=$experiments/$(grep -xE "$1-[0-9a-f]{8}" "$STUDY_RUNS" || echo "$1")
     if [[ ! -d $run ]]; then
-        echo "skipped: it begins with the weights of $1, which was not started" >&2
+        echo "skipped: runs that begin with the weights of $1, which this script has not started" >&2
         return 1
     fi
     echo "$run"
@@ -81,12 +81,17 @@ if repair=$(run_of transformer_encoder_only); then
     for approach in plus_sed plus_sed_plus_sec; do
         train tokenization_repair_plus "$approach" "STK_REPAIR_RUN=$repair" "STUDY_AFTER=$(jobs_of "$repair")"
     done
+else
+    ((failed)) || failed=2
 fi
 
 # finetune APPROACH NAME: finetune the run with this name.
 finetune() {
     local source
-    source=$(run_of "$2") || return 0
+    if ! source=$(run_of "$2"); then
+        ((failed)) || failed=2
+        return
+    fi
     train finetune "$1" "STK_START_FROM_CHECKPOINT=$source" "STUDY_AFTER=$(jobs_of "$source")"
 }
 for task in sed_words sed_sequence; do
@@ -101,6 +106,9 @@ runs=()
 while read -r run; do
     [[ ! -d $experiments/$run ]] || runs+=("$experiments/$run")
 done <"$STUDY_RUNS"
-((${#runs[@]})) || exit "$failed"
+if ((!${#runs[@]})); then
+    echo "error: no run of the study is in $experiments, so there is nothing to score" >&2
+    exit $((failed ? failed : 2))
+fi
 STUDY_AFTER=$(jobs_of "${runs[@]}") scripts/evaluate_slurm_spelling.sh "${runs[@]}" || failed=$?
 exit "$failed"

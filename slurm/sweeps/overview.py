@@ -97,7 +97,8 @@ def drawn(found: Overview) -> Group:
         head.append(", ").append(f"{count} {state}", style=_COLOURS.get(state, ""))
     keys = list(dict.fromkeys(key for member, _ in found.rows for key in member.values))
     ordered = sorted(found.rows, key=lambda row: _ORDER.index(found.states[row[0].run_id]))
-    titles = [*keys, "run", "state", "step", found.record.metric.partition(".")[2], "job"]
+    # With its split: `loss` alone would be the validation loss here, and the training loss in `stk status`.
+    titles = [*keys, "run", "state", "step", found.record.metric.replace(".", " ", 1), "job"]
     metric = metric_of(found.record.metric.partition(".")[2], task_of(found.folder, found.record))
     cells = [_cells(found, metric, keys, member, row) for member, row in ordered[:_MOST_ROWS]]
     table = terminal_table(titles, keys, cells)

@@ -89,7 +89,7 @@ def test_without_a_refused_run_the_others_are_submitted_and_scored(study: Study)
     done = study.run("reproduce_spelling.sh", SMALL="1", STK_REPAIR_RUN="", FAILS=refused, FAILS_WITH="3")
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
-    assert "transformer_encoder_only, which was not started" in done.stderr
+    assert "weights of transformer_encoder_only, which" in done.stderr
     missing = {"transformer_encoder_only", *(name for row in TABLE for name in row.names if "plus" in name)}
     names = {name for row in TABLE for name in row.names} | set(SOURCES)
     submitted = {each.name for each in study.experiments()} - {"transformer_encoder_only"}

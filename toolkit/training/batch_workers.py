@@ -315,20 +315,28 @@ def _sendable(error: Exception) -> Exception:
     if isinstance(error, UserError):
         return UserError(str(error))
     is_builtin = type(error).__module__ == "builtins" and type(error)(*error.args).args == error.args
-    kept = (
-        error if is_builtin and _can_be_pickled(error) else RuntimeError(f"{type(error).__name__}: {error}")
-    )
+    kept = error if is_builtin and _survives_pickling(error) else _of_a_known_class(error)
     kept.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
     return kept
 
 
-def _can_be_pickled(error: Exception) -> bool:
-    """Whether an error can be sent; its arguments and attributes may be anything, such as an open file."""
+def _survives_pickling(error: Exception) -> bool:
+    """Whether an error can be sent and received; its arguments may be anything, such as an open file."""
     try:
-        ForkingPickler.dumps(error)
+        ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:
         return False
     return True
+
+
+def _of_a_known_class(error: Exception) -> Exception:
+    """Return an error of Python's own, in the class that decides whether the run restarts."""
+    name = type(error).__name__
+    if isinstance(error, MemoryError):
+        return MemoryError(f"{name}: {error}")
+    if isinstance(error, OSError) and error.errno is not None:
+        return OSError(error.errno, f"{name}: {error.strerror}", error.filename and str(error.filename))
+    return RuntimeError(f"{name}: {error}")
 
 
 def _make_batch(task: Task, request: Request, device: torch.device) -> Any:

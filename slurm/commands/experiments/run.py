@@ -169,7 +169,7 @@ def _run_here(
     resources = experiment.resources
     is_usual = procs == local_processes(experiment, os.environ)
     why = told_fewer(procs, resources) if is_usual and arguments.procs is None else ""
-    shown = f"{procs} local processes" + (f" ({why})" if why else "")
+    shown = f"{procs} local process{'' if procs == 1 else 'es'}" + (f" ({why})" if why else "")
     print(f"{target.run_id}: {shown}, folder {target.path}", file=sys.stderr)
     if resources.nodes != 1 or resources.groups or len(resources.hosts) > 1:
         print("This machine trains alone; `stk submit` uses all hosts of resources.", file=sys.stderr)

@@ -77,7 +77,7 @@ def test_a_run_trains_and_shows_its_report(undisturbed: tuple[User, Answer]) -> 
     run = user.run(*LONG)
     assert answer.code == 0, answer.err
     shown, idle = sorted(answer.err.splitlines())
-    assert shown == f"{run.run_id}: 1 local processes, folder {run.path}"
+    assert shown == f"{run.run_id}: 1 local process, folder {run.path}"
     # The allocation has two hosts.
     assert "rack1node02" in idle
     assert "accuracy" in answer.out

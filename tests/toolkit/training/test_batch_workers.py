@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing.util
 import os
 import re
@@ -40,6 +41,14 @@ class Own(Exception):
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
+
+
+class LostFile(OSError):
+    """An error of a library."""
+
+
+class TooLarge(MemoryError):
+    """An error of a library, such as NumPy's."""
 
 
 class Numbers:
@@ -281,7 +290,10 @@ def test_random_state_while_scoring_is_the_same_with_and_without_workers(workers
         (UserError("digits.py:3: no such file"), "UserError: digits.py:3: no such file"),
         (KeyError("width"), "KeyError: 'width'"),
         (Own(1, 2), "RuntimeError: Own: 1 and 2"),
+        (ValueError("row 7", Own(1, 2)), "RuntimeError: ValueError: ('row 7', Own('1 and 2'))"),
         (ValueError("row 7", lambda: 0), "RuntimeError: ValueError: ('row 7', <function "),
+        (LostFile(errno.ESTALE, "Stale file handle", "7.png"), "OSError: [Errno 116] LostFile: Stale file"),
+        (TooLarge("9 TiB"), "MemoryError: TooLarge: 9 TiB"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
         (FileNotFoundError(2, "No such file", "1.png"), "FileNotFoundError: [Errno 2] No such file: '1.png'"),
     ],
@@ -291,7 +303,7 @@ def test_a_failure_in_a_worker_is_raised_in_the_rank_with_its_traceback(
 ) -> None:
     batches = make_batches(Numbers(failure), _requests(), CPU, 2)
     found = [next(batches)[0] for _ in range(2)]
-    with pytest.raises((UserError, ValueError, KeyError, OSError, RuntimeError)) as raised:
+    with pytest.raises((UserError, ValueError, KeyError, OSError, MemoryError, RuntimeError)) as raised:
         next(batches)
     assert found == [[0, 1], [1, 2]]
     assert f"{type(raised.value).__name__}: {raised.value}".startswith(expected)

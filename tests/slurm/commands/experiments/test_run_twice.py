@@ -62,7 +62,7 @@ def test_one_of_two_simultaneous_commands_trains_and_the_other_is_refused(
 def test_run_trains_to_its_end_after_its_output_is_closed(user: User) -> None:
     """As in `stk run … 2>&1 | head -1`."""
     process = user.start("run", user.config)
-    assert "local processes" in process.stderr.readline()
+    assert "local process" in process.stderr.readline()
     process.stdout.close()
     process.stderr.close()
     assert process.wait(timeout=PATIENCE_S) == 0

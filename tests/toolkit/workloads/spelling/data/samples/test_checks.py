@@ -73,7 +73,7 @@ FAULTY: list[tuple[str, dict[str, str | bytes], str]] = [
     ("test.0", {"t.txt": b"a\n\xff\n"}, "t.txt:2: byte 1 is not UTF-8"),
     ("test.0", {"t.txt.gz": gzip.compress("\n".join(LINES).encode())}, "t.txt.gz:1: byte 2 is not UTF-8"),
     ("datasets.0", {"t.txt": ""}, "t.txt has 0 samples"),
-    ("datasets.0", {"t.txt": "a\n"}, "t.txt has 1 samples"),
+    ("datasets.0", {"t.txt": "a\n"}, "t.txt has 1 sample,"),
     ("test.0", {"t.txt": "\n \n"}, "t.txt has no text"),
     ("test.0", {"corrupt.txt": "a b\nc\n", "correct.txt": "a b\n"}, "correct.txt 1; do they belong together"),
     ("test.0", {"corrupt.txt": "a b\n", "correct.txt": "a b\nc\n"}, "correct.txt 2; do they belong together"),

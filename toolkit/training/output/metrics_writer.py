@@ -15,6 +15,7 @@ from toolkit.distributed.step_sync import StepTotals
 from toolkit.files import append_json_line, json_numbers, read_json_lines, write_atomic, write_view
 from toolkit.run.records.epoch_metrics import PLACE
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import counted
 from toolkit.system.output.sanitize import number
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
@@ -154,7 +155,8 @@ class MetricsWriter:
             self.flush()
         except OSError as error:
             log.warning(
-                "%d lines wait for free space: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+                "%s cannot be written: %s; %s wait",
+                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
             )
 
 

@@ -19,6 +19,7 @@ from toolkit.files import create_once
 from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
+from toolkit.workloads.custom.script.alone import hold_stand_in
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
 from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
@@ -78,11 +79,15 @@ class CurrentRun:
         All ranks get the answer of rank 0. Damaged newer checkpoints are set aside. Metrics that earlier
         attempts logged after its step are dropped.
 
-        Raises stk.CheckpointError if all checkpoints are damaged, or if the disk fails.
+        Raises stk.CheckpointError if all checkpoints are damaged, or if the disk fails; stk.UserError if
+        another training without `stk` uses the folder.
         """
         if not self._place.is_in_run and hasattr(sys, "ps1"):
             # In a notebook, an interrupted cell is executed again.
             self._agreement.begin_again()
+        if self._place.is_main:
+            # Not made here: a script may only look for a checkpoint.
+            hold_stand_in(self._place, may_make=False)
         step = self._newest.step()
         if step is None:
             self._resumed = -1
@@ -116,7 +121,8 @@ class CurrentRun:
         metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
                  A value that is not finite is stored as null
 
-        Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written.
+        Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written or another
+        training uses it.
         """
         if not self._place.is_main:
             return
@@ -164,7 +170,8 @@ class CurrentRun:
         keep   how many of the newest are kept
 
         Raises stk.CheckpointError on all ranks if a disk fails, and stk.UserError if nothing was
-        written, or on a rank other than 0 without torch.distributed.
+        written, if another training without `stk` uses the folder, or on a rank other than 0 without
+        torch.distributed.
         """
         step, keep = self._checked_step(step), whole(f"run.checkpoint(keep={keep!r})", keep, least=1)
         begun = time.time()
@@ -226,6 +233,7 @@ class CurrentRun:
                     f"the ranks save different steps, {-lowest:.0f} to {highest:.0f}: all must save the same"
                 )
             if self._place.is_main:
+                hold_stand_in(self._place)
                 failed = run.checkpoints.glob(".step_*.start_*.tmp") if may_tidy else ()
                 for left in (folder, *failed):
                     shutil.rmtree(left, ignore_errors=True)

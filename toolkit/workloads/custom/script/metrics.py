@@ -23,6 +23,8 @@ from toolkit.files import (
 )
 from toolkit.run.fence import is_fenced, leave_if_fenced
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import counted
+from toolkit.workloads.custom.script.alone import hold_stand_in
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
 
@@ -140,6 +142,7 @@ class MetricsLog:
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
+        hold_stand_in(self._place)
         self._last = line.step
         is_first = self._place.attempt <= 1 and not self._run.metrics.exists()
         if resumed is None and line.step == 0 and not self._newest and not is_first:
@@ -207,18 +210,7 @@ class MetricsLog:
             self._flush()
         self._update(line)
 
-    def _make_folder(self) -> None:
-        try:
-            self._run.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            from toolkit.run.create_run import cannot_write  # slow to import
-
-            raise cannot_write(self._run, error) from error
-
     def _begin(self, line: Line, resumed: int | None) -> None:
-        # In a run the folder exists, unless the run was moved.
-        if not self._place.is_in_run:
-            self._make_folder()
         found = read_object(self._run.progress)
         if self._place.is_in_run and found.get("attempt") == self._place.attempt:
             # Lines of another process of this attempt stay, such as those of a training before a test.
@@ -249,7 +241,8 @@ class MetricsLog:
                 self._waiting.popleft()
         except OSError as error:
             log.warning(
-                "%d lines wait for free space: %s: %s", len(self._waiting), self._run.metrics, error.strerror
+                "%s cannot be written: %s; %s wait",
+                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
             )
 
     def _update(self, line: Line) -> None:

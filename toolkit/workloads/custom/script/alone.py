@@ -1,0 +1,83 @@
+"""The folder of a script that was started without `stk`: one training at a time uses it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from toolkit.errors import UserError
+from toolkit.files import regular
+from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.place import Place
+
+#: The locks that this process holds, as descriptors, by folder.
+_held: dict[Path, int] = {}
+
+
+def hold_stand_in(place: Place, *, may_make: bool = True) -> None:
+    """Let no other training use the folder of a stand-in until this process ends. Called on rank 0.
+
+    Processes that this one starts may use it too. Does nothing in a run of `stk`, which has its own lock, and
+    on a file system without locks.
+
+    may_make  whether to make the folder; without a folder, a later call takes the lock
+
+    Raises UserError if another training uses the folder, or if it cannot be made.
+    """
+    if place.is_in_run:
+        return
+    run = place.run
+    with suppress(KeyError, OSError):
+        if os.path.samestat(os.fstat(_held[run.path]), run.alive.stat()):
+            return
+    if may_make:
+        _make_folder(run)
+    if not place.take_checkpoints():
+        return
+    with suppress(OSError):
+        descriptor = regular(str(run.alive), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError | PermissionError):
+                raise _is_used(run) from None
+            raise
+        # One that is held already is in a folder that was deleted.
+        _release([run.path])
+        _held[run.path] = descriptor
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+
+def _make_folder(run: RunDir) -> None:
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        from toolkit.run.create_run import cannot_write  # slow to import
+
+        raise cannot_write(run, error) from error
+
+
+def _is_used(run: RunDir) -> UserError:
+    holder = ""
+    with suppress(OSError, ValueError):
+        holder = run.alive.read_text(encoding="utf-8")
+    return UserError(
+        f"another training uses {run.path}: {holder or 'a process'}. Wait until it ends, or start both with "
+        "`stk run`, which gives other arguments another folder. STK_EXPERIMENT_DIR chooses another place. "
+        "If both are ranks of one training, set RANK and WORLD_SIZE in each"
+    )
+
+
+def _release(folders: list[Path]) -> None:
+    for folder in folders:
+        if (descriptor := _held.pop(folder, None)) is not None:
+            os.close(descriptor)
+
+
+# A forked process would keep the lock when this one has ended.
+os.register_at_fork(after_in_child=lambda: _release(list(_held)))

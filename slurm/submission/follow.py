@@ -33,9 +33,10 @@ _ENDED = ("failed", "cancelled", "held")
 
 def follow(awaited: RunDir, run: RunDir, words: list[str]) -> int:
     """Wait for a run to finish, then become `python -P -m WORDS`; return an exit code if it did not."""
-    # No handler that sets an Event: it may interrupt wait(), which holds the lock that set() needs.
-    interrupt_on_request(signal.SIGTERM)
     try:
+        # No handler that sets an Event: it may interrupt wait(), which holds the lock that set() needs. A
+        # signal that came earlier interrupts at once.
+        interrupt_on_request(signal.SIGTERM)
         while (why := _obstacle(awaited)) == "":
             last = last_submission(awaited)
             is_job = last is not None and last.cluster == "slurm"

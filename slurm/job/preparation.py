@@ -127,9 +127,9 @@ def prepare_model(experiment: Experiment, config: str, *overrides: str) -> int:
 
 def main() -> int:
     """Run the job; print errors of the user's data without a stack trace. Return the exit code."""
-    # On SIGTERM, the worker processes finish their current parts.
-    interrupt_on_request(signal.SIGTERM)
     try:
+        # On SIGTERM, the worker processes finish their current parts. An earlier one interrupts at once.
+        interrupt_on_request(signal.SIGTERM)
         return run_job(RunDir(Path(sys.argv[1])), dict(os.environ))
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

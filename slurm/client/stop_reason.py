@@ -23,6 +23,9 @@ WARNING_EARLY_S = 60
 #: Seconds that may pass between a signal and the controller's answer.
 _SLACK_S = 15
 
+#: Reason of a job that ends because a signal has killed its batch script (measured, 22.05).
+_SCRIPT_KILLED = "JobLaunchFailure"
+
 _BACK = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "CONFIGURING"})
 
 
@@ -48,8 +51,8 @@ def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str
     """Return preempted, time_limit, requested, saved or cancelled, from the output of `scontrol show job`.
 
     A stop without a trace in Slurm counts as saved if the attempt has recorded that, else as requested: a
-    person signalled the processes. In both cases the run must continue. A job may be
-    cancelled while it saves before its time limit.
+    person signalled the processes. In both cases the run must continue. The same holds if the batch script
+    was killed. A job may be cancelled while it saves before its time limit.
     """
     state = job.get("JobState", "")
     if is_preempted(job):
@@ -58,7 +61,7 @@ def classify_stop(job: Mapping[str, str], seen: StopEvidence, now: float) -> str
         return TIME_LIMIT
     if is_back(job, seen.restart):
         return REQUESTED
-    if state in ("CANCELLED", "COMPLETING"):
+    if state in ("CANCELLED", "COMPLETING") and job.get("Reason") != _SCRIPT_KILLED:
         return TIME_LIMIT if _has_run_out(job) else CANCELLED
     if seen.reason == TIME_LIMIT:
         return TIME_LIMIT

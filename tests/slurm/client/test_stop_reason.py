@@ -51,6 +51,7 @@ CANCELLED_LONG_AGO = record(JobState="CANCELLED", EndTime=at(4))
 CANCELLED = record(JobState="COMPLETING", EndTime=at(4), PreemptTime=None)
 CANCELLED_IN_GRACE = record(JobState="COMPLETING", PreemptTime=at(4), EndTime=at(9))
 ENDED_BY_PREEMPTION = record(JobState="COMPLETING", Requeue="0", PreemptTime=at(14), EndTime=at(14))
+SCRIPT_KILLED = record(JobState="COMPLETING", Reason="JobLaunchFailure", EndTime=at(4), PreemptTime=None)
 RUN_OUT = record(JobState="COMPLETING", Reason="TimeLimit", EndTime=at(301), PreemptTime=None)
 REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartTime="Unknown")
 
@@ -68,6 +69,7 @@ REQUEUED = record(JobState="COMPLETING", Restarts="1", EndTime="Unknown", StartT
         pytest.param(CANCELLED, "SIGTERM", 4, "cancelled", id="scancel"),
         pytest.param(CANCELLED, "SIGUSR2", 4, "cancelled", id="scancel after a warning"),
         pytest.param(CANCELLED, "time_limit", 290, "cancelled", id="scancel during the save at the limit"),
+        pytest.param(SCRIPT_KILLED, "SIGTERM", 4, "requested", id="the batch script was killed"),
         pytest.param(CANCELLED_LONG_AGO, "SIGTERM", 4, "cancelled", id="scancel, seen late"),
         pytest.param(RUN_OUT, "SIGTERM", 301, "time_limit", id="the limit was reached"),
         pytest.param(record(JobState="TIMEOUT"), "SIGTERM", 301, "time_limit", id="and the job is gone"),

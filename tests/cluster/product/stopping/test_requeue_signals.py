@@ -1,4 +1,6 @@
-"""A preemption by the warning signal, as some sites have it, and one task of an array that comes back."""
+"""A preemption by the warning signal, as some sites have it, a task of an array that comes back, and a job
+without its batch script.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,14 @@ def cases(users: Users) -> Iterator[dict[str, Case]]:
     """All runs of this file, each after its interruption; they are still running."""
     cases = {
         "signal": submit(users, "signal", "partition=preemptible", host(users, 3), "gres=gpu:4"),
+        "script killed": submit(users, "killed"),
         **array(users),
     }
     task = cases["array task"]
     with under_way(users, cases, unwatched=()):
         task.user.run("scancel", "--signal=USR2", task.job_id)
+        killed = cases["script killed"]
+        killed.user.run("scancel", "--batch", "--signal=KILL", killed.job_id)
         with users.cluster.preempting_with_user_signal():
             cases["signal"].preempt()
             cases["signal"].wait_until_stopped()
@@ -58,7 +63,7 @@ def array(users: Users) -> dict[str, Case]:
     }
 
 
-@pytest.mark.parametrize("name", ["signal", "array task"])
+@pytest.mark.parametrize("name", ["signal", "array task", "script killed"])
 def test_interrupted_run_ends_as_if_undisturbed(
     cases: dict[str, Case], long_alone: RunDir, name: str
 ) -> None:
@@ -70,6 +75,13 @@ def test_preemption_by_the_warning_signal_is_recorded_as_preemption(cases: dict[
     case.finish()
     assert "SIGUSR2" in case.signals
     assert case.whys == ["preempted", "finished"]
+
+
+def test_job_whose_batch_script_was_killed_comes_back(cases: dict[str, Case]) -> None:
+    """Slurm ends such a job in the way of a cancelled one, with another reason."""
+    case = cases["script killed"]
+    case.finish()
+    assert case.whys == ["requested", "finished"]
 
 
 def test_array_task_is_requeued_without_its_sibling(cases: dict[str, Case]) -> None:

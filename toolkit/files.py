@@ -160,7 +160,7 @@ def write_json(path: Path, value: Any) -> None:
 def regular(path: str, flags: int) -> int:
     """Open a file, as `opener` of `open`. Raises OSError for a pipe or device, which may never end."""
     # Without O_NONBLOCK the opening of a pipe waits until someone writes to it.
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
     if stat.S_ISREG(os.fstat(descriptor).st_mode) or stat.S_ISDIR(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -27,33 +27,50 @@ def hold_stand_in(place: Place, *, may_make: bool = True) -> None:
 
     Raises UserError if another training uses the folder, or if it cannot be made.
     """
-    if place.is_in_run:
-        return
     run = place.run
-    with suppress(KeyError, OSError):
-        if os.path.samestat(os.fstat(_held[run.path]), run.alive.stat()):
-            return
+    if place.is_in_run or _holds(run):
+        return
     if may_make:
-        _make_folder(run)
+        make_stand_in(run)
     if not place.take_checkpoints():
         return
     with suppress(OSError):
         descriptor = regular(str(run.alive), os.O_RDWR | os.O_CREAT)
+        # Before the lock: an interruption in between must not lock this process out of its own folder.
+        if _held.setdefault(run.path, descriptor) != descriptor:
+            # Another thread has come first.
+            os.close(descriptor)
+            return
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(descriptor)
+            _release([run.path])
             if isinstance(error, BlockingIOError | PermissionError):
                 raise _is_used(run) from None
             raise
-        # One that is held already is in a folder that was deleted.
-        _release([run.path])
-        _held[run.path] = descriptor
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
 
 
-def _make_folder(run: RunDir) -> None:
+def _holds(run: RunDir) -> bool:
+    """Whether this process holds the lock of the folder. One of a folder that was deleted is released."""
+    descriptor = _held.get(run.path)
+    if descriptor is None:
+        return False
+    try:
+        if os.path.samestat(os.fstat(descriptor), run.alive.stat()):
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:
+        # A network file system may be away for a moment.
+        return True
+    _release([run.path])
+    return False
+
+
+def make_stand_in(run: RunDir) -> None:
+    """Make the folder of a stand-in. Raises UserError if that is impossible."""
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

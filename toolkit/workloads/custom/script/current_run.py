@@ -80,14 +80,11 @@ class CurrentRun:
         attempts logged after its step are dropped.
 
         Raises stk.CheckpointError if all checkpoints are damaged, or if the disk fails; stk.UserError if
-        another training without `stk` uses the folder.
+        another training without `stk` uses the folder. All ranks raise it.
         """
         if not self._place.is_in_run and hasattr(sys, "ps1"):
             # In a notebook, an interrupted cell is executed again.
             self._agreement.begin_again()
-        if self._place.is_main:
-            # Not made here: a script may only look for a checkpoint.
-            hold_stand_in(self._place, may_make=False)
         step = self._newest.step()
         if step is None:
             self._resumed = -1
@@ -121,8 +118,8 @@ class CurrentRun:
         metrics  one number each, or a tensor of one element; samples_per_s and tokens_per_s are speeds.
                  A value that is not finite is stored as null
 
-        Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written or another
-        training uses it.
+        Raises stk.UserError for a value that is not a number, or if a stand-in cannot be written. After
+        `latest_checkpoint` also if another training without `stk` uses the folder.
         """
         if not self._place.is_main:
             return

@@ -24,7 +24,7 @@ from toolkit.files import (
 from toolkit.run.fence import is_fenced, leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.amounts import counted
-from toolkit.workloads.custom.script.alone import hold_stand_in
+from toolkit.workloads.custom.script.alone import hold_stand_in, make_stand_in
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
 
@@ -142,7 +142,6 @@ class MetricsLog:
 
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
-        hold_stand_in(self._place)
         self._last = line.step
         is_first = self._place.attempt <= 1 and not self._run.metrics.exists()
         if resumed is None and line.step == 0 and not self._newest and not is_first:
@@ -211,6 +210,13 @@ class MetricsLog:
         self._update(line)
 
     def _begin(self, line: Line, resumed: int | None) -> None:
+        # In a run the folder exists, unless the run was moved.
+        if not self._place.is_in_run:
+            if resumed is None:
+                # It may have no checkpoints, as a notebook or a test: others may log there as well.
+                make_stand_in(self._run)
+            else:
+                hold_stand_in(self._place)
         found = read_object(self._run.progress)
         if self._place.is_in_run and found.get("attempt") == self._place.attempt:
             # Lines of another process of this attempt stay, such as those of a training before a test.

@@ -13,6 +13,7 @@ from toolkit.checkpoint.paths import clear_leftovers
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import create_once, read_json, write_json
 from toolkit.run.run_dir import MANIFEST
+from toolkit.workloads.custom.script.alone import hold_stand_in
 from toolkit.workloads.custom.script.checkpoints import newest_good
 from toolkit.workloads.custom.script.place import Place
 from toolkit.workloads.custom.script.ranks import from_rank_0, group
@@ -40,7 +41,8 @@ class Newest:
 
         In a run, rank 0 answers through a file, so that ranks may call this before they have a process group.
 
-        Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run.
+        Raises CheckpointError if all are damaged or rank 0 does not answer; UserError without a group or run,
+        or if another training uses the folder of a stand-in.
         """
         place = self._place
         self._calls += 1
@@ -55,6 +57,8 @@ class Newest:
             )
         else:
             answer = from_rank_0(_answer(place) if place.is_main else None)
+        if "refused" in answer:
+            raise UserError(answer["refused"])
         if "error" in answer:
             raise CheckpointError(answer["error"])
         step: int | None = answer["step"]
@@ -100,11 +104,15 @@ class Newest:
 
 def _answer(place: Place) -> dict[str, Any]:
     try:
+        # Not made here: a script may only look for a checkpoint.
+        hold_stand_in(place, may_make=False)
         if place.take_checkpoints():
             clear_leftovers(place.run)
         if (step := newest_good(place.run)) is not None:
             _warn_of_other_size(place, step)
         return {"step": step}
+    except UserError as error:
+        return {"refused": str(error)}
     except CheckpointError as error:
         return {"error": str(error)}
     except OSError as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -16,11 +19,14 @@ from tests.toolkit.workloads.custom.script.interrupted import logged_steps
 from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script.alone import hold_stand_in
+from toolkit.workloads.custom.script.place import Place
 
 #: Logs a step, and waits for the end of its standard input.
 HOLDER = """
 import sys, stk
 run = stk.current_run()
+run.latest_checkpoint()
 run.log(step=1, loss=1.0)
 print("holds", flush=True)
 sys.stdin.read()
@@ -29,7 +35,9 @@ sys.stdin.read()
 #: Leaves a forked process behind, as a killed script leaves the workers of its data loader.
 LEAVES_A_FORK = """
 import os, sys, stk
-stk.current_run().log(step=1, loss=1.0)
+run = stk.current_run()
+run.latest_checkpoint()
+run.log(step=1, loss=1.0)
 if os.fork() == 0:
     print("holds", flush=True)
     sys.stdin.read()
@@ -54,6 +62,10 @@ def run(tmp_path: Path) -> RunDir:
     return RunDir(tmp_path / "alone" / "train")
 
 
+def place_in(run: RunDir) -> Place:
+    return Place(run=run, rank=0, size=1)
+
+
 @contextmanager
 def living(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
     """A script that lives until the end of the block; it has said that it holds the folder."""
@@ -71,11 +83,7 @@ def living(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
 def test_second_training_is_refused_while_the_first_lives(run: RunDir, tmp_path: Path) -> None:
     with living(tmp_path, HOLDER) as first:
         written = run.metrics.read_bytes()
-        for call in (
-            lambda: start(run).latest_checkpoint(),
-            lambda: start(run).log(step=1, loss=2.0),
-            lambda: save(start(run), 7),
-        ):
+        for call in (lambda: start(run).latest_checkpoint(), lambda: save(start(run), 7)):
             with pytest.raises(UserError, match=rf"alone/train: process {first.pid} .*stk run"):
                 call()
         assert run.metrics.read_bytes() == written
@@ -93,10 +101,51 @@ def test_fork_that_outlives_the_training_does_not_keep_the_folder(run: RunDir, t
     assert run.checkpoint_steps() == [7]
 
 
-def test_training_whose_folder_was_deleted_does_not_write_into_the_next_ones(
+def test_training_that_began_before_the_folder_was_made_is_refused_at_its_first_line(
+    run: RunDir, tmp_path: Path
+) -> None:
+    second = start(run)
+    assert second.latest_checkpoint() is None
+    with living(tmp_path, HOLDER):
+        written = run.metrics.read_bytes()
+        with pytest.raises(UserError, match="another training"):
+            second.log(step=1, loss=2.0)
+        assert run.metrics.read_bytes() == written
+
+
+def test_what_asks_for_no_checkpoint_may_log_beside_a_training(run: RunDir, tmp_path: Path) -> None:
+    with living(tmp_path, HOLDER):
+        start(run).log(step=1, split="test", loss=2.0)
+    assert logged_steps(run, "test") == [1]
+
+
+def test_training_does_not_refuse_itself_while_the_folder_cannot_be_read(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = start(run)
+    save(own, 1)
+
+    def stale(self: Path) -> NoReturn:
+        raise OSError(errno.ESTALE, "stale file handle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(run.alive), "stat", stale)
+        hold_stand_in(place_in(run))
+    save(own, 2)
+    assert run.checkpoint_steps() == [1, 2]
+
+
+def test_threads_do_not_refuse_each_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(50):
+            list(threads.map(hold_stand_in, [place_in(RunDir(tmp_path / f"{number}"))] * 8))
+
+
+def test_training_whose_folder_was_deleted_does_not_save_into_the_next_ones(
     run: RunDir, tmp_path: Path
 ) -> None:
     first = start(run)
+    first.latest_checkpoint()
     first.log(step=1, loss=1.0)
     shutil.rmtree(run.path)
     with living(tmp_path, HOLDER), pytest.raises(UserError, match="another training"):

@@ -166,7 +166,8 @@ class ClusterDrill:
             what=interruption.what,
             processes=f"{before.world_size} → {after.world_size}",
             signals=signals_seen(run, before.began, after.began),
-            left_s=None if left is None or interruption.act is None else left - interrupted_at,
+            # On a slow host the time limit may have ended the attempt before.
+            left_s=None if left is None or left <= interrupted_at else left - interrupted_at,
             lost_steps=lost,
             back_s=after.first_step_s,
             away_s=after.began + (after.first_step_after_start_s or 0.0) - interrupted_at,

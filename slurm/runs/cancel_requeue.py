@@ -65,6 +65,7 @@ def end_launcher(target: RunDir, submission: Submission) -> None:
     try:
         with suppress(ProcessLookupError):
             os.kill(submission.pid, signal.SIGTERM)
+            note_event(target, CANCEL_EVENT, job_id=submission.job_id)
     except PermissionError:
         raise UserError(
             f"{target.run_id} was started by another user (process {submission.pid}), who alone can cancel it"

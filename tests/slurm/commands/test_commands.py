@@ -18,6 +18,7 @@ from tests.slurm.support.user import Answer, User, surroundings
 from tests.support.patience import PATIENCE_S, until
 from toolkit.files import append_json_line, read_json, read_json_lines
 from toolkit.run.attempts.records import read_attempts
+from toolkit.run.events import read_events
 from toolkit.run.run_dir import RunDir
 
 #: Long enough for a signal to come in between, short enough to wait for.
@@ -278,6 +279,8 @@ def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background
     row = background.row_cancelled
     assert row["state"] == "cancelled"
     assert re.fullmatch(r"stopped by SIGTERM after step \d+; .*", str(row["reason"]))
+    (event,) = read_events(background.run, "cancel_requested")
+    assert event.facts["job_id"] == background.job_id
     assert not background.failed_meanwhile
 
 

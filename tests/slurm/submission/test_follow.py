@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from slurm.status.dependency import why_not_begun
+from slurm.status.dependency import NOT_BEGUN, why_not_begun
 from slurm.status.submissions import last_submission, record, submissions
 from tests.slurm.support.user import CONFIG, ROOT, User
 from tests.support.patience import PATIENCE_S, until, wait_for_the_end_of
+from tests.support.pending_signal import end_with_pending_sigterm
 from toolkit.exit_codes import ExitCode
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
+from toolkit.run.events import read_events
 from toolkit.run.run_dir import RunDir
 
 #: Shows its process id, its arguments and where its code is from, in place of a launcher.
@@ -93,6 +95,16 @@ def test_follower_can_be_cancelled(runs: tuple[RunDir, RunDir], follower: subpro
     follower.terminate()
     assert follower.wait(timeout=PATIENCE_S) == 130
     assert not runs[1].attempts.exists()
+
+
+def test_cancellation_that_came_before_the_follower_was_ready_is_recorded(
+    runs: tuple[RunDir, RunDir],
+) -> None:
+    first, second = runs
+    words = ["slurm.submission.follow", str(first.path), str(second.path), "probe"]
+    assert end_with_pending_sigterm(words) == ExitCode.INTERRUPTED
+    (event,) = read_events(second, NOT_BEGUN)
+    assert first.run_id in event.facts["why"]
 
 
 @pytest.mark.slow

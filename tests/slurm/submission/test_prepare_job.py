@@ -22,9 +22,11 @@ from tests.slurm.support.golden import assert_golden
 from tests.slurm.support.plans import PLANS
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import CODE, User
+from tests.support.pending_signal import end_with_pending_sigterm
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import load_resolved
 from toolkit.config.schema import Experiment
+from toolkit.exit_codes import ExitCode
 from toolkit.run.run_dir import RunDir
 
 GOLDEN = Path(__file__).parent / "prepare_job.sh"
@@ -175,6 +177,11 @@ def test_bad_data_are_reported_in_the_log(user: User, fake: FakeSlurm) -> None:
     assert "error: " in done.stdout
     assert "reviews.tsv:3002: 1 fields, expected 2" in done.stdout
     assert done.stderr == ""
+
+
+def test_request_that_came_before_the_preparation_was_ready_ends_it(user: User, fake: FakeSlurm) -> None:
+    folder = prepared(user)["folder"]
+    assert end_with_pending_sigterm(["slurm.job.preparation", folder]) == ExitCode.INTERRUPTED
 
 
 def watch(job: PretendJob, progress: KeptProgress) -> TimeLimitWatch:

@@ -93,14 +93,14 @@ def test_markdown_leaves_out_folded_sections() -> None:
 
 
 def test_markdown_aligns_numbers_right_and_shows_the_best_in_bold() -> None:
-    rows = [["a|b", "0.5"], ["<c>", "0.4"], ["d_e", "0.6"]]
+    rows = [["a|b", "0.5"], ["<c>&amp;", "0.4"], ["d_e", "0.6"]]
     assert markdown_table(table("Runs", ["run", "loss"], rows, best=frozenset({(1, 1)}))).splitlines() == [
         "## Runs",
         "",
         "| run | loss |",
         "| --- | ---: |",
         "| a\\|b | 0.5 |",
-        "| \\<c\\> | **0.4** |",
+        "| \\<c\\>\\&amp; | **0.4** |",
         "| d\\_e | 0.6 |",
     ]
 

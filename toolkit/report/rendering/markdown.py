@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from toolkit.report.blocks import Block, Document, Figure, Section, Table, Text
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
 def markdown(document: Document) -> str:

@@ -89,7 +89,7 @@ def _write_level(run: RunDir, predictions: Predictions, root: str, texts: Texts)
 
 def write_predictions(path: Path, predictions: Predictions, texts: Texts) -> None:
     """Write PyText's five columns, tab-separated; `score` has the log-probabilities of all classes."""
-    labels = predictions.labels
+    labels = [_line_ends(label) for label in predictions.labels]
     with open_atomic(path) as stream:
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
         writer.writerow(["prediction", "target", "score", "row_index", "text"])

@@ -92,6 +92,17 @@ def test_any_text_and_label_are_read_back(text: str, label: str) -> None:
     )
 
 
+@given(label=anything)
+def test_any_label_is_read_back_from_the_tsv(label: str) -> None:
+    """Except that line ends become line feeds."""
+    made = predictions([[0.25, 0.75]], [1], labels=("other", label))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "out.tsv")
+        write_predictions(path, made, texts)
+        (row,) = read(path, "\t")
+    assert row["target"] == label.replace("\r\n", "\n").replace("\r", "\n")
+
+
 @given(text=anything)
 def test_a_row_of_the_tsv_is_a_line_for_any_text(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

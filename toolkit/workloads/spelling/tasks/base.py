@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from heapq import merge
@@ -20,6 +21,7 @@ from toolkit.files import open_atomic
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.amounts import counted
 from toolkit.task import Evaluation, build_model
 from toolkit.workload import Progress
 from toolkit.workloads.spelling.config.data import SpellingTexts
@@ -31,6 +33,8 @@ from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.repair_run import without_origin
 
 _HOST = torch.device("cpu")
+
+log = logging.getLogger("toolkit")
 
 
 class SpellingTask:
@@ -135,7 +139,12 @@ class SpellingTask:
         """Create the folder of the report of a split, and return its first facts."""
         run.artifacts.mkdir(parents=True, exist_ok=True)
         samples = self.splits[split]
-        return {"split": split, "texts": len(samples), "left_out": sum(1 for _ in samples.left_out())}
+        if left_out := sum(1 for _ in samples.left_out()):
+            log.warning(
+                "the scores of %s are of %s; %d were left out, as empty or longer than data.max_length",
+                *(split, counted(len(samples), "text"), left_out),
+            )
+        return {"split": split, "texts": len(samples), "left_out": left_out}
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem

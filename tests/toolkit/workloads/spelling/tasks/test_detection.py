@@ -58,13 +58,17 @@ def test_each_word_is_counted_once_and_each_error_by_its_kind(on_benchmark: OnBe
     assert (metrics["real_word_rate"], metrics["non_word_rate"]) == (1.0, 0.5)
 
 
-def test_predictions_have_a_line_for_each_line_of_the_file(on_benchmark: OnBenchmark, run: RunDir) -> None:
+def test_predictions_have_a_line_for_each_line_of_the_file(
+    on_benchmark: OnBenchmark, run: RunDir, caplog: pytest.LogCaptureFixture
+) -> None:
     detection = on_benchmark(tiny_words, CORRUPT, GOLDS)
     detection.write_report(run, "test", scored(detection, 2))
     written = SpellingFiles(run).detections("test").read_text(encoding="utf-8")
     assert written.splitlines() == ["1 0 1 0", "", " ".join(["0"] * 110), "1 0", "1 0"]
     facts = json.loads(SpellingFiles(run).detection_counts("test").read_text(encoding="utf-8"))
     assert (facts["texts"], facts["left_out"], facts["counts"]["true_positives"]) == (3, 2, 2)
+    (warning,) = caplog.records
+    assert warning.args == ("test", "3 texts", 2)
 
 
 def test_texts_may_have_a_single_label(on_benchmark: OnBenchmark, run: RunDir) -> None:

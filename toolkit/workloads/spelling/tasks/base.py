@@ -135,11 +135,14 @@ class SpellingTask:
         sums = self._sums(evaluation)
         return {name: round(sums[name]) for name in names}
 
-    def _facts(self, run: RunDir, split: str) -> dict[str, Any]:
-        """Create the folder of the report of a split, and return its first facts."""
+    def _facts(self, run: RunDir, split: str, without: int = 0) -> dict[str, Any]:
+        """Create the folder of the report of a split, and return its first facts.
+
+        without  number of texts that the task leaves out, beside those that the samples do
+        """
         run.artifacts.mkdir(parents=True, exist_ok=True)
         samples = self.splits[split]
-        if left_out := sum(1 for _ in samples.left_out()):
+        if left_out := without + sum(1 for _ in samples.left_out()):
             log.warning(
                 "the scores of %s are of %s; %d were left out, as empty or longer than data.max_length",
                 *(split, counted(len(samples), "text"), left_out),

@@ -148,8 +148,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        samples, facts = self.splits[split], self._facts(run, split)
-        facts["left_out"] += self._without[split]
+        samples, facts = self.splits[split], self._facts(run, split, self._without[split])
         names = self.score_sums[1:] if split == _WRITTEN else _READ_SUMS[1:]
         sums = self._sums(evaluation)
         facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from toolkit.errors import UserError
 from toolkit.files import regular
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.script.place import Place
+
+#: `trains_elsewhere` takes the lock for an instant.
+_MOMENT_S = 0.1
 
 #: The locks that this process holds, as descriptors, by folder.
 _held: dict[Path, int] = {}
@@ -42,8 +46,8 @@ def hold_stand_in(place: Place, *, may_make: bool = True) -> None:
             os.close(descriptor)
             return
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            _lock(descriptor)
+        except BaseException as error:
             _release([run.path])
             if isinstance(error, BlockingIOError | PermissionError):
                 raise _is_used(run) from None
@@ -52,19 +56,42 @@ def hold_stand_in(place: Place, *, may_make: bool = True) -> None:
         os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
 
 
+def trains_elsewhere(run: RunDir) -> bool:
+    """Whether another process holds the folder of a stand-in. False on a file system without locks."""
+    if _holds(run):
+        return False
+    with suppress(OSError), run.alive.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            return True
+    return False
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        time.sleep(_MOMENT_S)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _holds(run: RunDir) -> bool:
     """Whether this process holds the lock of the folder. One of a folder that was deleted is released."""
     descriptor = _held.get(run.path)
     if descriptor is None:
         return False
-    try:
-        if os.path.samestat(os.fstat(descriptor), run.alive.stat()):
+    # On NFS, a file that another host has deleted has no facts.
+    with suppress(OSError):
+        own = os.fstat(descriptor)
+        try:
+            if os.path.samestat(own, run.alive.stat()):
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            # A network file system may be away for a moment.
             return True
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError:
-        # A network file system may be away for a moment.
-        return True
     _release([run.path])
     return False
 
@@ -93,7 +120,9 @@ def _is_used(run: RunDir) -> UserError:
 def _release(folders: list[Path]) -> None:
     for folder in folders:
         if (descriptor := _held.pop(folder, None)) is not None:
-            os.close(descriptor)
+            # The file may be gone.
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 # A forked process would keep the lock when this one has ended.

@@ -24,7 +24,7 @@ from toolkit.files import (
 from toolkit.run.fence import is_fenced, leave_if_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.amounts import counted
-from toolkit.workloads.custom.script.alone import hold_stand_in, make_stand_in
+from toolkit.workloads.custom.script.alone import hold_stand_in, make_stand_in, trains_elsewhere
 from toolkit.workloads.custom.script.misuse import misuse
 from toolkit.workloads.custom.script.place import Place
 
@@ -151,6 +151,8 @@ class MetricsLog:
         if self._is_due():
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
+        if self._newest and not self._place.is_in_run:
+            self._keep_folder(resumed)
         self._add_held()
         self._add(line, resumed)
         if self._is_due() or line.step == line.total:
@@ -218,15 +220,20 @@ class MetricsLog:
             else:
                 hold_stand_in(self._place)
         found = read_object(self._run.progress)
-        if self._place.is_in_run and found.get("attempt") == self._place.attempt:
+        if self._place.is_in_run:
+            is_beside = found.get("attempt") == self._place.attempt
+        else:
+            is_beside = trains_elsewhere(self._run)
+        if is_beside and found:
             # Lines of another process of this attempt stay, such as those of a training before a test.
             # Readers take the newest line of a repeated step.
             self._newest, self._shown = found, found["metrics"]
             self._comes_after = True
             return
         begun = line.step - 1 if resumed is None else resumed
-        with suppress(OSError):
-            _drop_lines(self._run, begun, line)
+        if not is_beside:
+            with suppress(OSError):
+                _drop_lines(self._run, begun, line)
         # The pace of a second training is needed until this attempt has its own.
         of_second = {key: found[key] for key in found if key.startswith("second_")}
         self._newest = {
@@ -239,6 +246,13 @@ class MetricsLog:
             "resumed": begun > 0,
             "first_step_time": time.time(),
         }
+
+    def _keep_folder(self, resumed: int | None) -> None:
+        """Make the folder of a stand-in again if it was deleted, as in a notebook that starts anew."""
+        with suppress(OSError):
+            self._run.path.mkdir(parents=True, exist_ok=True)
+        if resumed is not None:
+            hold_stand_in(self._place, may_make=False)
 
     def _flush(self) -> None:
         try:

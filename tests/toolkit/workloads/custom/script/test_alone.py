@@ -116,7 +116,7 @@ def test_training_that_began_before_the_folder_was_made_is_refused_at_its_first_
 def test_what_asks_for_no_checkpoint_may_log_beside_a_training(run: RunDir, tmp_path: Path) -> None:
     with living(tmp_path, HOLDER):
         start(run).log(step=1, split="test", loss=2.0)
-    assert logged_steps(run, "test") == [1]
+    assert (logged_steps(run, "train"), logged_steps(run, "test")) == ([1], [1])
 
 
 def test_training_does_not_refuse_itself_while_the_folder_cannot_be_read(
@@ -135,6 +135,40 @@ def test_training_does_not_refuse_itself_while_the_folder_cannot_be_read(
     assert run.checkpoint_steps() == [1, 2]
 
 
+def test_refused_training_that_goes_on_to_log_keeps_the_lines_of_the_other(
+    run: RunDir, tmp_path: Path
+) -> None:
+    second = start(run)
+    with living(tmp_path, HOLDER):
+        with pytest.raises(UserError, match="another training"):
+            second.latest_checkpoint()
+        second.log(step=5, loss=2.0)
+    assert logged_steps(run, "train") == [1, 5]
+
+
+def test_folder_that_was_deleted_to_start_anew_is_made_again(run: RunDir) -> None:
+    own = start(run)
+    for _ in range(2):
+        assert own.latest_checkpoint() is None
+        own.log(step=1, total=1, loss=1.0)
+        assert logged_steps(run, "train") == [1]
+        shutil.rmtree(run.path)
+
+
+def test_interruption_while_the_folder_is_locked_leaves_it_free(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*way: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fcntl.flock", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hold_stand_in(place_in(run))
+    with living(tmp_path, HOLDER), pytest.raises(UserError, match="another training"):
+        hold_stand_in(place_in(run))
+
+
 def test_threads_do_not_refuse_each_other(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         for number in range(50):
@@ -150,6 +184,25 @@ def test_training_whose_folder_was_deleted_does_not_save_into_the_next_ones(
     shutil.rmtree(run.path)
     with living(tmp_path, HOLDER), pytest.raises(UserError, match="another training"):
         save(first, 2)
+
+
+def test_folder_that_another_host_deleted_is_not_held_any_more(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """NFS has no facts of the held file then."""
+    hold_stand_in(place_in(run))
+    shutil.rmtree(run.path)
+    facts_of, errors = os.fstat, iter([OSError(errno.ESTALE, "stale file handle")])
+
+    def stale_once(descriptor: int) -> os.stat_result:
+        for error in errors:
+            raise error
+        return facts_of(descriptor)
+
+    with living(tmp_path, HOLDER), monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", stale_once)
+        with pytest.raises(UserError, match="another training"):
+            hold_stand_in(place_in(run))
 
 
 def test_script_may_start_itself_for_a_test(run: RunDir, tmp_path: Path) -> None:

@@ -222,14 +222,24 @@ def append_json_line(path: Path, record: dict[str, Any], *, durable: bool = Fals
     try:
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        raw = ("\n" + line if torn else line).encode(errors=_ESCAPE)
-        # A full disk accepts a part; the next call raises.
-        while raw:
-            raw = raw[os.write(descriptor, raw) :]
+        append_whole(descriptor, ("\n" + line if torn else line).encode(errors=_ESCAPE))
         if durable:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def append_whole(descriptor: int, data: bytes) -> None:
+    """Append all data to a file, or nothing, unless another process appends meanwhile. Raises OSError."""
+    size, written = os.fstat(descriptor).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:])
+    except OSError:
+        # A full disk has accepted a part.
+        if written and os.fstat(descriptor).st_size == size + written:
+            os.ftruncate(descriptor, size)
+        raise
 
 
 def parsed(text: str | bytes) -> Any:

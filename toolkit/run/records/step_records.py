@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import UserError
-from toolkit.files import parsed, read_json, read_object, regular
+from toolkit.files import append_whole, parsed, read_json, read_object, regular
 from toolkit.run.run_dir import MANIFEST, WEIGHTS, RunDir
 
 if TYPE_CHECKING:
@@ -191,15 +191,7 @@ def _append(path: Path, data: bytes) -> None:
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        size = os.fstat(descriptor).st_size
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        except OSError:
-            # A full disk may have accepted a part.
-            os.ftruncate(descriptor, size)
-            raise
+        append_whole(descriptor, data)
     finally:
         os.close(descriptor)
 

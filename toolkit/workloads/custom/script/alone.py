@@ -21,31 +21,24 @@ _MOMENT_S = 0.1
 _held: dict[Path, int] = {}
 
 
-def hold_stand_in(place: Place, *, may_make: bool = True) -> None:
+def hold_stand_in(place: Place) -> None:
     """Let no other training use the folder of a stand-in until this process ends. Called on rank 0.
 
     Processes that this one starts may use it too. Does nothing in a run of `stk`, which has its own lock, and
-    on a file system without locks.
-
-    may_make  whether to make the folder; without a folder, a later call takes the lock
-
-    Raises UserError if another training uses the folder, or if it cannot be made.
+    on a file system without locks. Raises UserError if another training uses the folder.
     """
     run = place.run
-    if place.is_in_run or _holds(run):
-        return
-    if may_make:
-        make_stand_in(run)
-    if not place.take_checkpoints():
+    if place.is_in_run or _holds(run) or not place.take_checkpoints():
         return
     with suppress(OSError):
-        descriptor = regular(str(run.alive), os.O_RDWR | os.O_CREAT)
-        # Before the lock: an interruption in between must not lock this process out of its own folder.
-        if _held.setdefault(run.path, descriptor) != descriptor:
-            # Another thread has come first.
-            os.close(descriptor)
-            return
+        _lock_file(run).parent.mkdir(parents=True, exist_ok=True)
+        descriptor = regular(str(_lock_file(run)), os.O_RDWR | os.O_CREAT)
         try:
+            # Before the lock: an interruption in between must not lock this process out of its own folder.
+            if _held.setdefault(run.path, descriptor) != descriptor:
+                # Another thread has come first.
+                os.close(descriptor)
+                return
             _lock(descriptor)
         except BaseException as error:
             _release([run.path])
@@ -60,12 +53,17 @@ def trains_elsewhere(run: RunDir) -> bool:
     """Whether another process holds the folder of a stand-in. False on a file system without locks."""
     if _holds(run):
         return False
-    with suppress(OSError), run.alive.open("rb") as file:
+    with suppress(OSError), _lock_file(run).open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             return True
     return False
+
+
+def _lock_file(run: RunDir) -> Path:
+    # Not in the folder, which may be deleted to start anew.
+    return run.path.with_name(f".{run.path.name}.lock")
 
 
 def _lock(descriptor: int) -> None:
@@ -77,23 +75,18 @@ def _lock(descriptor: int) -> None:
 
 
 def _holds(run: RunDir) -> bool:
-    """Whether this process holds the lock of the folder. One of a folder that was deleted is released."""
+    """Whether this process holds the lock of the folder. A lock whose file was deleted is released."""
     descriptor = _held.get(run.path)
     if descriptor is None:
         return False
-    # On NFS, a file that another host has deleted has no facts.
-    with suppress(OSError):
-        own = os.fstat(descriptor)
-        try:
-            if os.path.samestat(own, run.alive.stat()):
-                return True
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError:
-            # A network file system may be away for a moment.
-            return True
-    _release([run.path])
-    return False
+    try:
+        is_there = os.path.samestat(_lock_file(run).stat(), os.fstat(descriptor))
+    except OSError as error:
+        # A network file system may be away for a moment.
+        is_there = not isinstance(error, FileNotFoundError)
+    if not is_there:
+        _release([run.path])
+    return is_there
 
 
 def make_stand_in(run: RunDir) -> None:
@@ -109,7 +102,7 @@ def make_stand_in(run: RunDir) -> None:
 def _is_used(run: RunDir) -> UserError:
     holder = ""
     with suppress(OSError, ValueError):
-        holder = run.alive.read_text(encoding="utf-8")
+        holder = _lock_file(run).read_text(encoding="utf-8")
     return UserError(
         f"another training uses {run.path}: {holder or 'a process'}. Wait until it ends, or start both with "
         "`stk run`, which gives other arguments another folder. STK_EXPERIMENT_DIR chooses another place. "

@@ -19,7 +19,7 @@ from toolkit.files import create_once
 from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
-from toolkit.workloads.custom.script.alone import hold_stand_in
+from toolkit.workloads.custom.script.alone import hold_stand_in, make_stand_in
 from toolkit.workloads.custom.script.metrics import MetricsLog, checked, whole
 from toolkit.workloads.custom.script.misuse import misuse, told_if_misused
 from toolkit.workloads.custom.script.place import Place, find_place
@@ -234,8 +234,10 @@ class CurrentRun:
                 failed = run.checkpoints.glob(".step_*.start_*.tmp") if may_tidy else ()
                 for left in (folder, *failed):
                     shutil.rmtree(left, ignore_errors=True)
-                # Not a part of the run's folder if that was moved.
-                run.checkpoints.mkdir(exist_ok=True, parents=not self._place.is_in_run)
+                if not self._place.is_in_run:
+                    # A run that was moved is not made again.
+                    make_stand_in(run)
+                run.checkpoints.mkdir(exist_ok=True)
                 folder.mkdir()
         error.raise_together()
         # On a network file system, this host may not see the folder yet.

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import operator
+import os
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -118,6 +119,8 @@ class MetricsLog:
         self._place = place
         self._run = place.run
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
+        # The step from which this attempt goes on and its first line, until later lines have been dropped.
+        self._outdated: tuple[int, Line] | None = None
         # Lines of step 0 from before the first other line.
         self._held: list[Line] = []
         self._newest: dict[str, Any] = {}
@@ -143,20 +146,27 @@ class MetricsLog:
         resumed  the step that this attempt resumes from, -1 if it starts from the beginning, None if unknown
         """
         self._last = line.step
-        is_first = self._place.attempt <= 1 and not self._run.metrics.exists()
-        if resumed is None and line.step == 0 and not self._newest and not is_first:
+        if resumed is None and line.step == 0 and not self._newest and not self._is_first():
             # The script may still ask for the checkpoint that it resumes from: lines up to it must stay.
             self._held.append(line)
             return
         if self._is_due():
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
-        if self._newest and not self._place.is_in_run:
-            self._keep_folder(resumed)
         self._add_held()
         self._add(line, resumed)
         if self._is_due() or line.step == line.total:
             self.progress()
+
+    def _is_first(self) -> bool:
+        """Whether no attempt has logged before. False if that is unknown: earlier lines must stay."""
+        if self._place.attempt > 1:
+            return False
+        try:
+            os.stat(self._run.metrics)
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
+        return False
 
     def _is_due(self) -> bool:
         return time.monotonic() - self._written > _PROGRESS_EVERY_S
@@ -208,17 +218,16 @@ class MetricsLog:
             self._begin(line, resumed)
         if line.metrics:
             self._waiting.append(line.to_json())
-            self._flush()
+        self._flush()
         self._update(line)
 
     def _begin(self, line: Line, resumed: int | None) -> None:
         # In a run the folder exists, unless the run was moved.
         if not self._place.is_in_run:
-            if resumed is None:
-                # It may have no checkpoints, as a notebook or a test: others may log there as well.
-                make_stand_in(self._run)
-            else:
+            if resumed is not None:
+                # Others may log there as well, such as a notebook or a test.
                 hold_stand_in(self._place)
+            make_stand_in(self._run)
         found = read_object(self._run.progress)
         if self._place.is_in_run:
             is_beside = found.get("attempt") == self._place.attempt
@@ -231,13 +240,13 @@ class MetricsLog:
             self._comes_after = True
             return
         begun = line.step - 1 if resumed is None else resumed
-        if not is_beside:
-            with suppress(OSError):
-                _drop_lines(self._run, begun, line)
+        # A test alone does not begin the training anew.
+        if not is_beside and (self._place.is_in_run or resumed is not None or line.split != "test"):
+            self._outdated = (begun, line)
         # The pace of a second training is needed until this attempt has its own.
         of_second = {key: found[key] for key in found if key.startswith("second_")}
         self._newest = {
-            **(of_second if self._place.is_in_run else {}),
+            **of_second,
             "step": line.step,
             "total_steps": None,
             "epoch": None,
@@ -247,15 +256,16 @@ class MetricsLog:
             "first_step_time": time.time(),
         }
 
-    def _keep_folder(self, resumed: int | None) -> None:
-        """Make the folder of a stand-in again if it was deleted, as in a notebook that starts anew."""
-        with suppress(OSError):
-            self._run.path.mkdir(parents=True, exist_ok=True)
-        if resumed is not None:
-            hold_stand_in(self._place, may_make=False)
-
     def _flush(self) -> None:
+        if not self._waiting and self._outdated is None:
+            return
         try:
+            if not self._place.is_in_run:
+                # A notebook deletes it to start anew.
+                self._run.path.mkdir(parents=True, exist_ok=True)
+            if self._outdated is not None:
+                _drop_lines(self._run, *self._outdated)
+                self._outdated = None
             while self._waiting:
                 append_json_line(self._run.metrics, self._waiting[0])
                 self._waiting.popleft()

@@ -104,8 +104,7 @@ class Newest:
 
 def _answer(place: Place) -> dict[str, Any]:
     try:
-        # Not made here: a script may only look for a checkpoint.
-        hold_stand_in(place, may_make=False)
+        hold_stand_in(place)
         if place.take_checkpoints():
             clear_leftovers(place.run)
         if (step := newest_good(place.run)) is not None:

@@ -208,5 +208,5 @@ class Agreement:
 
     def is_asked(self) -> bool:
         """Return whether this rank is asked to leave, or the ranks have agreed to. Not collective."""
-        is_told = self._stop_file is not None and self._stop_file.exists()
+        is_told = self._stop_file is not None and os.path.exists(self._stop_file)
         return self._is_agreed or self._signals.came or is_told

@@ -32,6 +32,8 @@ print("holds", flush=True)
 sys.stdin.read()
 """
 
+ONLY_ASKS = HOLDER.replace("run.log(step=1, loss=1.0)\n", "")
+
 #: Leaves a forked process behind, as a killed script leaves the workers of its data loader.
 LEAVES_A_FORK = """
 import os, sys, stk
@@ -101,16 +103,10 @@ def test_fork_that_outlives_the_training_does_not_keep_the_folder(run: RunDir, t
     assert run.checkpoint_steps() == [7]
 
 
-def test_training_that_began_before_the_folder_was_made_is_refused_at_its_first_line(
-    run: RunDir, tmp_path: Path
-) -> None:
-    second = start(run)
-    assert second.latest_checkpoint() is None
-    with living(tmp_path, HOLDER):
-        written = run.metrics.read_bytes()
-        with pytest.raises(UserError, match="another training"):
-            second.log(step=1, loss=2.0)
-        assert run.metrics.read_bytes() == written
+def test_second_training_is_refused_before_the_first_has_a_folder(run: RunDir, tmp_path: Path) -> None:
+    with living(tmp_path, ONLY_ASKS), pytest.raises(UserError, match="another training"):
+        start(run).latest_checkpoint()
+    assert not run.path.exists()
 
 
 def test_what_asks_for_no_checkpoint_may_log_beside_a_training(run: RunDir, tmp_path: Path) -> None:
@@ -129,7 +125,7 @@ def test_training_does_not_refuse_itself_while_the_folder_cannot_be_read(
         raise OSError(errno.ESTALE, "stale file handle")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(run.alive), "stat", stale)
+        patched.setattr(type(run.path), "stat", stale)
         hold_stand_in(place_in(run))
     save(own, 2)
     assert run.checkpoint_steps() == [1, 2]
@@ -142,8 +138,8 @@ def test_refused_training_that_goes_on_to_log_keeps_the_lines_of_the_other(
     with living(tmp_path, HOLDER):
         with pytest.raises(UserError, match="another training"):
             second.latest_checkpoint()
-        second.log(step=5, loss=2.0)
-    assert logged_steps(run, "train") == [1, 5]
+        second.log(step=1, loss=2.0)
+    assert logged_steps(run, "train") == [1, 1]
 
 
 def test_folder_that_was_deleted_to_start_anew_is_made_again(run: RunDir) -> None:
@@ -175,34 +171,23 @@ def test_threads_do_not_refuse_each_other(tmp_path: Path) -> None:
             list(threads.map(hold_stand_in, [place_in(RunDir(tmp_path / f"{number}"))] * 8))
 
 
-def test_training_whose_folder_was_deleted_does_not_save_into_the_next_ones(
+def test_deleted_folder_of_a_living_training_is_not_free(run: RunDir, tmp_path: Path) -> None:
+    with living(tmp_path, HOLDER):
+        shutil.rmtree(run.path)
+        with pytest.raises(UserError, match="another training"):
+            save(start(run), 7)
+
+
+def test_training_without_its_lock_does_not_save_into_the_next_ones_folder(
     run: RunDir, tmp_path: Path
 ) -> None:
+    """As after `rm -r experiments`."""
     first = start(run)
     first.latest_checkpoint()
     first.log(step=1, loss=1.0)
-    shutil.rmtree(run.path)
+    shutil.rmtree(run.path.parent)
     with living(tmp_path, HOLDER), pytest.raises(UserError, match="another training"):
         save(first, 2)
-
-
-def test_folder_that_another_host_deleted_is_not_held_any_more(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """NFS has no facts of the held file then."""
-    hold_stand_in(place_in(run))
-    shutil.rmtree(run.path)
-    facts_of, errors = os.fstat, iter([OSError(errno.ESTALE, "stale file handle")])
-
-    def stale_once(descriptor: int) -> os.stat_result:
-        for error in errors:
-            raise error
-        return facts_of(descriptor)
-
-    with living(tmp_path, HOLDER), monkeypatch.context() as patched:
-        patched.setattr(os, "fstat", stale_once)
-        with pytest.raises(UserError, match="another training"):
-            hold_stand_in(place_in(run))
 
 
 def test_script_may_start_itself_for_a_test(run: RunDir, tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -290,6 +293,47 @@ def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
     run.metrics.rmdir()
     log.close()
     assert logged_steps(run) == [1]
+
+
+def test_lines_of_an_earlier_attempt_are_dropped_when_there_is_room_again(run: RunDir) -> None:
+    """A folder in place of the file simulates a full disk."""
+    first = process_of(run, attempt=0)
+    for step in (1, 2):
+        first.write(checked(step, metrics={"loss": 0.5}), -1)
+    os.rename(run.metrics, kept := run.path / "kept")
+    run.metrics.mkdir()
+    second = process_of(run, attempt=0)
+    second.write(checked(2, metrics={"loss": 0.5}), 1)
+    run.metrics.rmdir()
+    os.rename(kept, run.metrics)
+    second.write(checked(3, metrics={"loss": 0.5}), 1)
+    assert logged_steps(run) == [1, 2, 3]
+
+
+def test_file_system_that_is_away_for_a_moment_is_no_error(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is unknown whether there are lines of earlier attempts, which must stay."""
+    start(run).log(step=1, loss=0.5)
+    again = start(run)
+
+    def away(path: os.PathLike[str], *, facts_of: Any = os.stat, **options: Any) -> os.stat_result:
+        if Path(path) == run.metrics:
+            raise OSError(errno.ESTALE, "stale file handle")
+        return facts_of(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.stat", away)
+        again.log(step=0, split="validation", loss=0.5)
+    assert (logged_steps(run), logged_steps(run, "validation")) == ([1], [])
+
+
+def test_test_alone_keeps_the_lines_of_a_training_that_has_ended(run: RunDir) -> None:
+    first = start(run)
+    for step in (1, 2):
+        first.log(step=step, loss=0.5)
+    start(run).log(step=2, split="test", loss=0.5)
+    assert (logged_steps(run), logged_steps(run, "test")) == ([1, 2], [2])
 
 
 def test_script_without_stk_says_where_else_it_could_write(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from slurm.client.queue import JobState
+from slurm.client.stop_reason import CANCELLED
 from slurm.status import numbers, phrases
 from slurm.status.decisions import may_start_again, was_cancelled, why_not_continued
 from slurm.status.dependency import waits_for, why_not_begun
@@ -228,6 +229,9 @@ def _of_stop(folder: Folder, end: AttemptRecord) -> RunState:
         gone = f"{folder.run.result} is gone, although the run has finished; stk resume makes it again"
         gone += since(folder.run, end)
         return RunState(state="cancelled", doing="its result is gone", reason=gone)
+    if was_cancelled(folder.run, folder.submission, end):
+        # A local run knows of the signal alone.
+        why = CANCELLED
     after = "" if end.last_step is None else f" after step {end.last_step}"
     stopped = filter(None, [f"{phrases.stopped_by(why)}{after}", why_not_continued(folder.run, end)])
     reason = "; ".join([*stopped, f"stk resume continues it{since(folder.run, end)}"])

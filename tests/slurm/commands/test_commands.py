@@ -278,7 +278,7 @@ def test_a_cancelled_local_run_saves_and_says_why_it_left(background: Background
     assert background.cancelled.out == f"{background.run.run_id}: asked to save and exit\n"
     row = background.row_cancelled
     assert row["state"] == "cancelled"
-    assert re.fullmatch(r"stopped by SIGTERM after step \d+; .*", str(row["reason"]))
+    assert re.fullmatch(r"cancelled after step \d+; .*", str(row["reason"]))
     (event,) = read_events(background.run, "cancel_requested")
     assert event.facts["job_id"] == background.job_id
     assert not background.failed_meanwhile

@@ -144,7 +144,7 @@ class SpellingTask:
         samples = self.splits[split]
         if left_out := without + sum(1 for _ in samples.left_out()):
             log.warning(
-                "the scores of %s are of %s; %d were left out, as empty or too long",
+                "the scores of %s are of %s; %d were left out",
                 *(split, counted(len(samples), "text"), left_out),
             )
         return {"split": split, "texts": len(samples), "left_out": left_out}

@@ -255,6 +255,8 @@ def _save(context: TrainContext, outcome: Outcome | None, *, needed: bool, repla
 
     context.enter(Phase.SAVE)
     context.step_records.flush()
+    # An attempt that continues from here writes no earlier lines.
+    context.metrics_writer.write_waiting()
     if needed:
         # Saving may wait for the disk, longer than the timeout of a collective.
         context.group.main_first(save)

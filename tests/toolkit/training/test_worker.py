@@ -134,6 +134,32 @@ def test_nan_weights_after_an_update_are_not_kept_as_a_checkpoint(
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
 
 
+def test_metrics_that_found_no_room_are_written_before_the_next_checkpoint(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attempt that continues from it does not evaluate again. A folder simulates a full disk."""
+    often = replace(
+        experiment,
+        train=replace(experiment.train, steps=6, epochs=None, eval_steps=3, log_per_epoch=1),
+        checkpoint=replace(experiment.checkpoint, every_steps=1),
+    )
+    run = create_run(often, tmp_path / "experiments")
+    written: list[int] = []
+
+    def fill_the_disk(context: TrainContext, count: float) -> None:
+        update(context, count)
+        if (step := context.state.progress.step) == 3:
+            run.metrics.mkdir()
+        elif step == 4:
+            run.metrics.rmdir()
+        elif step == 5:
+            written.extend(line["step"] for line in metrics_lines(run))
+
+    monkeypatch.setattr(take_step, "update", fill_the_disk)
+    assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    assert written == [3]
+
+
 @pytest.mark.parametrize("bad_step", [4, 8], ids=["middle", "last step"])
 def test_nan_weights_at_an_evaluation_are_neither_saved_nor_best(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad_step: int

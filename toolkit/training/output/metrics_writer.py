@@ -65,7 +65,7 @@ class MetricsWriter:
         }
         if self._run.metrics.exists():
             self._kept = "".join(json.dumps(line) + "\n" for line in kept)
-        self._write_waiting()
+        self.write_waiting()
         self._tensorboard.open(step)
         self._display.start(self._schedule.total_steps, step)
         self._interval = _Interval()
@@ -125,6 +125,16 @@ class MetricsWriter:
         if self._written:
             self.progress(step)
 
+    def write_waiting(self) -> None:
+        """Write the pending lines; if the disk is still full, warn."""
+        try:
+            self.flush()
+        except OSError as error:
+            log.warning(
+                "%s cannot be written: %s; kept for later: %s",
+                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
+            )
+
     def flush(self) -> None:
         """Write the pending lines. Raises OSError if the disk is still full."""
         if self._kept is not None:
@@ -139,7 +149,7 @@ class MetricsWriter:
         if self._is_main:
             self.progress(step)
             self._tensorboard.close()
-            self._write_waiting()
+            self.write_waiting()
             if self._waiting:
                 log.error("%d lines of %s are lost", len(self._waiting), self._run.metrics)
         self._display.stop()
@@ -147,17 +157,8 @@ class MetricsWriter:
     def _line(self, split: str, step: int, metrics: Mapping[str, float]) -> None:
         head = {"time": time.time(), "step": step, "epoch": self._schedule.epoch(step), "split": split}
         self._waiting.append({**head, **json_numbers(metrics)})
-        self._write_waiting()
+        self.write_waiting()
         self._tensorboard.add(split, step, metrics)
-
-    def _write_waiting(self) -> None:
-        try:
-            self.flush()
-        except OSError as error:
-            log.warning(
-                "%s cannot be written: %s; %s wait",
-                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
-            )
 
 
 def _stays_valid(line: Mapping[str, Any], step: int, is_evaluated: bool) -> bool:

@@ -262,6 +262,8 @@ class CurrentRun:
                 "save_seconds": round(time.time() - begun, 4),
                 "best": best or step_of_best(run) == step,
             }
+            # An attempt that continues from here does not log them again.
+            self._log.flush()
             size = checkpoints.commit(run, folder, step, facts, self._permit)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

@@ -197,7 +197,7 @@ class MetricsLog:
                 self._waiting += [each.to_json() for each in self._held if each.metrics]
             else:
                 self._add_held()
-            self._flush()
+            self.flush()
             self.progress()
 
     def progress(self) -> None:
@@ -218,7 +218,7 @@ class MetricsLog:
             self._begin(line, resumed)
         if line.metrics:
             self._waiting.append(line.to_json())
-        self._flush()
+        self.flush()
         self._update(line)
 
     def _begin(self, line: Line, resumed: int | None) -> None:
@@ -256,7 +256,8 @@ class MetricsLog:
             "first_step_time": time.time(),
         }
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the waiting lines; without room, warn."""
         if not self._waiting and self._outdated is None:
             return
         try:
@@ -271,7 +272,7 @@ class MetricsLog:
                 self._waiting.popleft()
         except OSError as error:
             log.warning(
-                "%s cannot be written: %s; %s wait",
+                "%s cannot be written: %s; kept for later: %s",
                 *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
             )
 

@@ -295,6 +295,16 @@ def test_lines_that_found_no_room_are_written_at_the_end(run: RunDir) -> None:
     assert logged_steps(run) == [1]
 
 
+def test_lines_that_found_no_room_are_written_before_a_checkpoint(run: RunDir) -> None:
+    """An attempt that continues from it does not log them again."""
+    script = start(run)
+    run.metrics.mkdir(parents=True)
+    script.log(step=1, loss=0.5)
+    run.metrics.rmdir()
+    save(script, 2)
+    assert logged_steps(run) == [1]
+
+
 def test_lines_of_an_earlier_attempt_are_dropped_when_there_is_room_again(run: RunDir) -> None:
     """A folder in place of the file simulates a full disk."""
     first = process_of(run, attempt=0)

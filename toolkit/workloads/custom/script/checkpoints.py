@@ -71,7 +71,7 @@ def newest_good(run: RunDir) -> int | None:
     if damaged:
         raise CheckpointError(
             f"all checkpoints in {run.checkpoints} are damaged (events.jsonl says how); refusing to start "
-            "from the beginning. Move the folder away, or use --fresh, to do that"
+            "from the beginning. Move the folder away to do that; in a run of `stk`, --fresh does it"
         )
     return None
 

@@ -115,6 +115,13 @@ def test_what_asks_for_no_checkpoint_may_log_beside_a_training(run: RunDir, tmp_
     assert (logged_steps(run, "train"), logged_steps(run, "test")) == ([1], [1])
 
 
+def test_what_logs_beside_a_training_keeps_its_lines_without_its_progress(run: RunDir, tmp_path: Path) -> None:
+    with living(tmp_path, HOLDER):
+        run.progress.unlink()
+        start(run).log(step=1, split="validation", loss=2.0)
+    assert (logged_steps(run, "train"), logged_steps(run, "validation")) == ([1], [1])
+
+
 def test_training_does_not_refuse_itself_while_the_folder_cannot_be_read(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:

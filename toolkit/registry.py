@@ -53,8 +53,11 @@ def _load(point: EntryPoint) -> Installed | str:
     """The workload of an entry point, or why it cannot be loaded."""
     try:
         workload = point.load()
-    except Exception as error:
+    # A module may call sys.exit when it is imported.
+    except (Exception, SystemExit) as error:
         return not_imported(point.code, error)
+    if not isinstance(workload, Workload):
+        return f"{point.code} is a {type(workload).__name__}, expected a Workload"
     return Installed(name=point.name, workload=workload, distribution=point.distribution)
 
 
@@ -118,7 +121,7 @@ def extra_with(package: str) -> str:
     return ""
 
 
-def not_imported(code: str, error: Exception) -> str:
+def not_imported(code: str, error: BaseException) -> str:
     """Say that code of a workload cannot be imported, why, and what to install if a package is missing."""
     package = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
     extra = extra_with(package) if package else ""

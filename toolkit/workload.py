@@ -7,7 +7,7 @@ do so in `pyproject.toml`. Code is named, not imported, so that checking an expe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
@@ -357,6 +357,9 @@ class TaskSpec:
     makes: tuple[str, ...] = ()
     has_move: bool = False
 
+    def __post_init__(self) -> None:
+        _check_tuples(self)
+
     def metrics_of(self, data: Any) -> tuple[Metric, ...]:
         """All metrics of an evaluation with a checked data section."""
         return (*self.metrics, *self.data_metrics(data))
@@ -386,3 +389,15 @@ class Workload:
     of_words: str = ""
     of_function: str = ""
     example: str = ""
+
+    def __post_init__(self) -> None:
+        _check_tuples(self)
+
+
+def _check_tuples(record: TaskSpec | Workload) -> None:
+    """Raise TypeError for a tuple of one that was written without its comma."""
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if str(each.type).startswith("tuple") and not isinstance(value, tuple | list):
+            what = f"{type(record).__name__}.{each.name} is a {type(value).__name__}"
+            raise TypeError(f"{what}, expected a tuple, of one as (x,)")

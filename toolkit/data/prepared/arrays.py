@@ -14,7 +14,10 @@ from toolkit.errors import DataError
 
 
 def write_array(folder: Path, column: Column, values: npt.ArrayLike) -> None:
-    """Write a column of a folder. Raises OSError."""
+    """Write a column of a folder. Raises OSError; DataError for rows of another width than the column's."""
+    if column.width and np.shape(values)[1:] != (column.width,):
+        shape = ", ".join(map(str, np.shape(values)))
+        raise DataError(f"{column.file}: found the shape [{shape}], expected [n, {column.width}]")
     # Not tofile: its errors lose the reason, such as a full disk.
     with open(folder / column.file, "wb") as stream:
         stream.write(np.ascontiguousarray(values, dtype=column.dtype).data)

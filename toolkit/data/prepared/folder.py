@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -26,7 +26,7 @@ from toolkit.workload import Progress
 _LOCK_TIMEOUT_S = 3600.0
 
 #: The samples of one split.
-S = TypeVar("S")
+S = TypeVar("S", bound=Sized)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,13 @@ class PreparedFolder(Generic[S]):
         """The samples of a split, in the order of the sources. Raises DataError for an unknown split."""
         if name not in self.splits:
             raise DataError(f"{self.path} has no split {name!r}, only {', '.join(self.splits)}")
-        return self._samples(name)
+        samples = self._samples(name)
+        if len(samples) != self.splits[name]:
+            raise DataError(
+                f"{self.path}: {name} has {len(samples):,} samples, expected {self.splits[name]:,} as in its "
+                f"manifest; {PREPARE_AGAIN}"
+            )
+        return samples
 
     def verify(self) -> None:
         """Compare every file with its checksum. Raises DataError for the first that differs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.config.schema import Experiment
+from toolkit.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,9 @@ class StepSchedule:
 
     @classmethod
     def of(cls, experiment: Experiment, steps_per_epoch: int) -> StepSchedule:
-        """The schedule of an experiment, given the steps of each epoch."""
+        """The schedule of an experiment, given the steps of each epoch. Raises DataError for none."""
+        if not steps_per_epoch:
+            raise DataError("the training set has no samples")
         train = experiment.train
         return cls(
             steps_per_epoch=steps_per_epoch,

@@ -47,7 +47,7 @@ def write(folder: Path, fingerprint: str = "ab", **facts: Any) -> None:
         commit(database, "CREATE INDEX by_text ON lists (text);")
     write_array(folder, TOKENS.of("<u4"), [number for each in LISTS for number in each])
     write_array(folder, OFFSETS, offsets_of(np.array([len(each) for each in LISTS])))
-    write_array(folder, PAIRS, np.arange(6))
+    write_array(folder, PAIRS, np.arange(6).reshape(3, 2))
     write_array(folder, split_ids("train"), np.arange(3))
     known = {"version": 4, "fingerprint": fingerprint, "splits": {"train": 3}, "token_dtype": "<u4"}
     write_manifest(folder, {**known, "size": 3, **facts})
@@ -102,6 +102,23 @@ def test_columns_come_back_as_they_were_written(path: Path) -> None:
     assert (type(pairs), pairs.dtype, pairs.flags.writeable) == (np.ndarray, np.int16, False)
     with reading(prepared.database) as database:
         assert database.execute("SELECT text FROM lists WHERE id = 1").fetchall() == [("[]",)]
+
+
+def test_rows_of_another_width_are_refused(path: Path) -> None:
+    """They would be read as other rows."""
+
+    def fill(folder: Path) -> None:
+        write_array(folder, PAIRS, np.arange(6).reshape(2, 3))
+
+    with pytest.raises(DataError, match=r"pairs.bin.*\[2, 3\].*\[n, 2\]"):
+        made(path, fill)
+    assert not path.exists()
+
+
+def test_split_with_more_or_fewer_samples_than_its_manifest_says_is_refused(path: Path) -> None:
+    prepared = made(path, lambda folder: write(folder, splits={"train": 2}))
+    with pytest.raises(DataError, match="3 samples, expected 2"):
+        prepared.split("train")
 
 
 def test_summary_and_json_describe_the_set(path: Path) -> None:

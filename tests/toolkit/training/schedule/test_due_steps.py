@@ -6,10 +6,12 @@ import itertools
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.config.schema import Checkpoint, Train
+from toolkit.errors import DataError
 from toolkit.training.schedule.due_steps import StepSchedule
 
 
@@ -72,6 +74,11 @@ def test_evaluations_follow_eval_epochs(epochs: int, of_epoch: int, every: int) 
     schedule = StepSchedule.of(_with(Train(epochs=epochs, eval_epochs=every)), of_epoch)
     due = [step for step in range(1, epochs * of_epoch + 1) if schedule.evaluates_at(step)]
     assert due == [of_epoch * epoch for epoch in sorted({*range(every, epochs + 1, every), epochs})]
+
+
+def test_training_set_without_samples_is_refused() -> None:
+    with pytest.raises(DataError, match="no samples"):
+        StepSchedule.of(_with(Train(epochs=1)), 0)
 
 
 def _with(train: Train) -> Any:

@@ -34,7 +34,7 @@ _VECTORS = "vectors.npy"
 _BLOCK = 4096
 
 
-class _VectorsFolder(PreparedFolder[None]):
+class _VectorsFolder(PreparedFolder[Any]):
     """The folder of the vectors; it has no splits."""
 
     VERSION = 1

@@ -115,7 +115,7 @@ def test_what_asks_for_no_checkpoint_may_log_beside_a_training(run: RunDir, tmp_
     assert (logged_steps(run, "train"), logged_steps(run, "test")) == ([1], [1])
 
 
-def test_what_logs_beside_a_training_keeps_its_lines_without_its_progress(run: RunDir, tmp_path: Path) -> None:
+def test_what_logs_beside_a_training_without_progress_keeps_its_lines(run: RunDir, tmp_path: Path) -> None:
     with living(tmp_path, HOLDER):
         run.progress.unlink()
         start(run).log(step=1, split="validation", loss=2.0)

@@ -181,11 +181,15 @@ def _on_host(tensor: torch.Tensor) -> np.ndarray:
 
 
 def task_class(experiment: Experiment) -> type[Task]:
-    """The class of an experiment's task. Raises UserError if it has none."""
+    """The class of an experiment's task. Raises UserError if it has none, or the class lacks a method."""
     code = task_kinds()[experiment.task.kind].task
     if not code:
         raise UserError(f"a run of task.kind {experiment.task.kind} has no known model")
     found: type[Task] = load_code(code)
+    methods = [name for name in vars(Task) if not name.startswith("_") and name not in Task.__annotations__]
+    if lacking := [name for name in methods if not hasattr(found, name)]:
+        # Some are called after the training only.
+        raise UserError(f"{code} lacks the method {', '.join(lacking)}: see toolkit.task.Task")
     return found
 
 

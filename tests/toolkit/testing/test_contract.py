@@ -14,13 +14,24 @@ from torch import nn
 
 from tests.toolkit.support.tiny import tiny
 from toolkit.config import Experiment
-from toolkit.task import Loss, Score, Task
+from toolkit.errors import UserError
+from toolkit.task import Loss, Score, Task, task_class
 from toolkit.testing import check_task, contract
 
 
 @pytest.mark.slow
 def test_a_correct_task_passes_all_checks(tmp_path: Path) -> None:
     check_task(tiny(tmp_path / "data", "train.epochs=1"), tmp_path / "runs")
+
+
+def test_task_that_lacks_a_method_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would end with an error after the last step."""
+    experiment = tiny(tmp_path)
+    monkeypatch.delattr(task_class(experiment), "export")
+    with pytest.raises(UserError, match="lacks the method export"):
+        task_class(experiment)
 
 
 def test_outputs_in_the_wrong_order_fail_the_check(tmp_path: Path) -> None:

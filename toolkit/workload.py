@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, get_args
 
 from toolkit.errors import DataError
 
@@ -35,6 +35,13 @@ class Metric:
     title: str = ""
     unit: Unit = "share"
     twin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.goal not in get_args(Goal) or self.unit not in get_args(Unit):
+            raise ValueError(
+                f"Metric {self.name!r}: found goal {self.goal!r} and unit {self.unit!r}, expected the goal "
+                "min or max, and the unit share or number"
+            )
 
     @property
     def full_name(self) -> str:

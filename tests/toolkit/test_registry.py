@@ -33,6 +33,7 @@ def test_an_installation_older_than_the_code_is_reported(tmp_path: Path) -> None
             "import toolkit.workload as t; WORKLOAD = t.Workload(name='odd', tasks=(), packages=('odd'))",
             "Workload.packages is a str, expected a tuple",
         ),
+        ("import toolkit.workload as t; t.Metric(name='odd', goal='lower')", "expected the goal"),
     ],
 )
 def test_package_that_registers_no_workload_is_named_and_harms_no_command(

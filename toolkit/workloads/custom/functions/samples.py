@@ -108,14 +108,14 @@ def split_of(dataset: Any, lengths: Any, what: str, lengths_at: str = "") -> Spl
 
 
 def _lengths(given: Any, count: int, place: str) -> np.ndarray:
-    """Return the lengths of `count` samples. Raises UserError unless there is an integer for each."""
+    """Return the lengths of `count` samples. Raises UserError unless there is an integer from 0 for each."""
     try:
         found = np.asarray(given)
     except ValueError:
         found = np.zeros(())
-    if found.shape != (count,) or found.dtype.kind not in "iu":
+    if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < 0:
         shown = f"{len(given)} values" if isinstance(given, list | tuple | np.ndarray) else repr(given)[:40]
-        problem = f"lengths returned {shown}, expected a whole number for each of {count} samples"
+        problem = f"lengths returned {shown}, expected a whole number, 0 or more, for each of {count} samples"
         raise UserError(f"{place}: {problem}, as in {EXAMPLES['lengths']}")
     return found
 

@@ -31,6 +31,12 @@ def test_samples_have_length_1_unless_lengths_are_given() -> None:
     assert split_of([5, 6, 7], None, "data").take(np.array([2, 0])) == [7, 5]
 
 
+@pytest.mark.parametrize("lengths", [[2, 3], [1.5, 2, 3], [2, -1, 3], [[1], [2], [3]], [[1], [2, 3], [4]]])
+def test_lengths_are_a_whole_number_for_each_sample(lengths: object) -> None:
+    with pytest.raises(UserError, match="for each of 3 samples"):
+        split_of([5, 6, 7], lengths, "data")
+
+
 def test_getitems_of_a_dataset_is_called_once_for_several_samples() -> None:
     class Table(list[int]):
         def __getitems__(self, places: list[int]) -> tuple[int, ...]:

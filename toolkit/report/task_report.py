@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from toolkit.registry import load_code, task_kinds
+from toolkit.errors import UserError
+from toolkit.registry import load_code, not_imported, task_kinds
 from toolkit.report.blocks import Section
 from toolkit.report.plotting.curves import Columns
 from toolkit.run.run_dir import RunDir
@@ -49,9 +50,15 @@ class TaskReport:
 def read_task_report(
     kind: str, run: RunDir, scores: Scores, curves: Mapping[str, Columns]
 ) -> TaskReport | None:
-    """Read a task kind's part of the report; None if the kind is not installed or has no report."""
+    """Read a task kind's part of the report; None if the kind is not installed or has no report.
+
+    Raises UserError if its code cannot be imported.
+    """
     spec = task_kinds().get(kind)
     if spec is None or not spec.report:
         return None
-    report: type[TaskReport] = load_code(spec.report)
+    try:
+        report: type[TaskReport] = load_code(spec.report)
+    except (AttributeError, ImportError) as error:
+        raise UserError(not_imported(spec.report, error)) from error
     return report.read(run, scores, curves)

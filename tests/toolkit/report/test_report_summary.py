@@ -17,11 +17,11 @@ from tests.toolkit.report.report_folders import (
     write_metrics,
     write_result,
 )
-from toolkit.errors import DataError
+from toolkit.errors import DataError, UserError
 from toolkit.files import append_json_line, write_json
-from toolkit.registry import metric_of
+from toolkit.registry import metric_of, task_kinds
 from toolkit.report import formats
-from toolkit.report.model import Best, goal_of, main_metric, score_names, to_json
+from toolkit.report.model import Best, goal_of, main_metric, score_names, task_kind, to_json
 from toolkit.report.run.summary import summarize
 from toolkit.report.run.tables import scores_table
 from toolkit.report.run.text import headline
@@ -37,6 +37,16 @@ def test_a_new_run_is_pending_and_empty(new_run: RunDir) -> None:
     assert not summary.curves
     assert not summary.attempts
     assert summarize(RunDir(new_run.path / "nothing")).state == "pending"
+
+
+def test_report_code_of_a_task_that_is_not_there_is_named(
+    new_run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = task_kind(summarize(new_run).config)
+    row = replace(task_kinds()[kind], report="stk_toy.report:Missing")
+    monkeypatch.setattr("toolkit.report.task_report.task_kinds", lambda: {kind: row})
+    with pytest.raises(UserError, match=r"stk_toy\.report:Missing"):
+        summarize(new_run)
 
 
 def test_an_unfinished_run_is_summarized_from_its_metrics(new_run: RunDir) -> None:

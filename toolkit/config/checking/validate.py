@@ -203,6 +203,7 @@ class _Checker:
             if not hint and key == ("task",):
                 # One of these workloads may have the kind.
                 hint = "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())
+                hint = hint or "if another package has this task, install that package here"
             self._faults.add((*key, "kind"), f"{problem}, {_one_of(table)}", hint)
         return ""
 

@@ -165,9 +165,11 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
         if not notes and (edits := edits_since(run, experiment)):
             notes = [f"it keeps its stored code, which differs in {edits}"]
         refusal = "; ".join([f"{run.run_id} is {now.state}{job}: it cannot be started twice", *notes])
+        other = "Ctrl-C if `stk run` trains it in a terminal"
+        if now.state == "pending" and (now.job_id or "").isdecimal():
+            other = "`scontrol update` changes the time limit or partition of a job that waits"
         raise RunBusy(
-            f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it, or Ctrl-C if "
-            "`stk run` trains it in a terminal"
+            f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it, or {other}"
         )
 
 

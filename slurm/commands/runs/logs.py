@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from slurm.runs.logs.attempts import chosen, failure_of, logged_attempts
+from slurm.runs.logs.attempts import LoggedAttempt, chosen, failure_of, logged_attempts
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, Source, sources
@@ -71,10 +71,14 @@ def _print_failure(failure: Mapping[str, Any]) -> None:
 def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
     """Return the failure of the attempt with this number, by default of the newest; None without one."""
     every = logged_attempts(target)
-    if not isinstance(arguments.attempt, int):
-        return failure_of(target, every[-1] if every else None, is_newest=True)
-    attempt = chosen(target, arguments.attempt, every)
-    return failure_of(target, attempt, is_newest=attempt is every[-1])
+    attempt = _wanted(target, arguments, every)
+    return failure_of(target, attempt, is_newest=attempt is None or attempt is every[-1])
+
+
+def _wanted(target: RunDir, arguments: Namespace, every: Sequence[LoggedAttempt]) -> LoggedAttempt | None:
+    if isinstance(arguments.attempt, int):
+        return chosen(target, arguments.attempt, every)
+    return every[-1] if every else None
 
 
 def _show_failure(target: RunDir, arguments: Namespace) -> None:
@@ -82,7 +86,10 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
     if arguments.json:
         print(json_text(failure))
     elif failure is None:
-        print(f"{target.run_id}: no failure is recorded of that attempt")
+        attempt = _wanted(target, arguments, logged_attempts(target))
+        why = attempt.record.why if attempt and attempt.record else None
+        ended = f", which ended as {why}" if why else ""
+        print(f"{target.run_id}: no failure is recorded of that attempt{ended}")
     else:
         _print_failure(failure)
         if failure.get("traceback"):

@@ -132,6 +132,7 @@ def test_requeued_job_without_a_log_shows_no_reason_of_its_earlier_start(user: U
 
 def test_failure_option_shows_only_the_failure_with_its_traceback(user: User, logged: Logged) -> None:
     assert "no failure is recorded" in user.stk("logs", "tiny-1", "--failure").out
+    assert "preempted" in user.stk("logs", "tiny-1", "--failure", "--attempt", "1").out
     assert json.loads(user.stk("logs", "tiny-1", "--failure", "--json").out) is None
     logged.fail("101.0.1", 1)
     assert user.stk("logs", "tiny-1", "--failure").out.endswith("\n\nTraceback: boom\n")

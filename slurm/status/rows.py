@@ -11,7 +11,7 @@ from slurm.client.queue import UNKNOWN, JobState, poll
 from slurm.status import numbers
 from slurm.status.liveness import is_of_another
 from slurm.status.run_files import Folder, read_folder
-from slurm.status.run_state import CANNOT_ASK, RunState, is_of, run_state
+from slurm.status.run_state import CANNOT_ASK, LIVE, RunState, is_of, run_state
 from toolkit.errors import SchedulerError, SlurmUnavailable
 from toolkit.files import read_end
 from toolkit.run.attempts.records import steps_done
@@ -101,7 +101,17 @@ def status(runs: Sequence[RunDir], ask: Ask = poll) -> list[RunStatus]:
         folders = [read_folder(run) for run in runs]
         jobs = _poll((folder.job_id for folder in folders), ask)
         now = time.time()
-        return [_row_or_fault(folder, jobs.get(folder.job_id or ""), now) for folder in folders]
+        return [_row_or_fault(*_newer(folder, jobs.get(folder.job_id or "")), now) for folder in folders]
+
+
+def _newer(folder: Folder, job: JobState | None) -> tuple[Folder, JobState | None]:
+    """Return the folder and its job; read again if the job may have ended while Slurm was asked.
+
+    The run may have finished meanwhile: without its result, the end of its job looks like a failure.
+    """
+    if job is None or job.state in LIVE or folder.failure is not None:
+        return folder, job
+    return read_folder(folder.run), job
 
 
 def _poll(job_ids: Iterable[str | None], ask: Ask) -> dict[str, JobState]:

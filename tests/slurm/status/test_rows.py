@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from slurm.client.queue import JobState
+from slurm.client.queue import JobState, State
 from slurm.status.liveness import is_launcher_alive
 from slurm.status.rows import RunStatus, status
 from slurm.status.submissions import Submission, record
@@ -140,6 +140,19 @@ def test_job_that_accounting_has_under_another_name_is_not_the_runs(
     job = JobState(state="failed", slurm_state="OUT_OF_MEMORY", name=name)
     (row,) = status([run], ask=lambda ids: dict.fromkeys(ids, job))
     assert row.state == expected
+
+
+@pytest.mark.parametrize("state", ["finished", "unknown"])
+def test_run_that_finishes_while_slurm_is_asked_has_finished(run: RunDir, state: State) -> None:
+    submitted(run)
+    started(run)
+
+    def finish_and_answer(ids: Iterable[str]) -> dict[str, JobState]:
+        write_json(run.result, RESULT)
+        return dict.fromkeys(ids, JobState(state=state))
+
+    (row,) = status([run], ask=finish_and_answer)
+    assert (row.state, row.step) == ("finished", 40)
 
 
 def test_failure_of_an_earlier_attempt_does_not_hide_a_requeued_job(fake: FakeSlurm, run: RunDir) -> None:

@@ -17,8 +17,17 @@ from tempfile import TemporaryDirectory
 from slurm.client import programs
 from slurm.client.topology import scrub
 from slurm.config.rank_count import local_processes
+from slurm.status.decisions import was_cancelled
 from slurm.status.rows import status
-from slurm.status.submissions import Awaited, Submission, exclusively, record, resolve_lost, submissions
+from slurm.status.submissions import (
+    Awaited,
+    Submission,
+    exclusively,
+    last_submission,
+    record,
+    resolve_lost,
+    submissions,
+)
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit_job import sbatch, submit_plan
@@ -160,6 +169,8 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
     if must_know:
         now.check_known()
     if now.is_live:
+        if was_cancelled(run, last_submission(run), None):
+            raise RunBusy(f"{run.run_id} is being cancelled: repeat this when stk status shows its end")
         job = f", job {now.job_id}" if now.job_id else ""
         notes = of_elsewhere(run, experiment)
         if not notes and (edits := edits_since(run, experiment)):

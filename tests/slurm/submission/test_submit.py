@@ -77,6 +77,16 @@ def test_run_in_any_live_state_is_refused(user: User, fake: FakeSlurm, state: st
     assert len(fake.jobs) == 1
 
 
+def test_run_that_saves_after_stk_cancel_is_refused_with_advice_to_wait(user: User, fake: FakeSlurm) -> None:
+    user.stk("submit", user.config)
+    user.stk("cancel", user.run().run_id)
+    fake.change("101", state="COMPLETING")
+    for words in (["submit", user.config], ["resume", user.run().run_id]):
+        assert "is being cancelled" in user.refused(*words)
+    fake.change("101", state="CANCELLED")
+    assert user.stk("resume", user.run().run_id).code == 0
+
+
 def test_refusal_of_a_live_run_names_code_that_was_edited_since(user: User, fake: FakeSlurm) -> None:
     user.stk("submit", user.config)
     assert "slurm-toolkit itself" not in user.refused("submit", user.config)

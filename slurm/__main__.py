@@ -20,8 +20,12 @@ def main() -> int:
         # A short command keeps most of its objects. The default, 700 in Python 3.11, would search them a
         # hundred times.
         gc.set_threshold(50_000)
-    from slurm.cli import main as command
+    try:
+        from slurm.cli import main as command
+    except KeyboardInterrupt:
+        from toolkit.exit_codes import ExitCode
 
+        return ExitCode.INTERRUPTED
     return command()
 
 

@@ -163,6 +163,26 @@ def test_ctrl_c_exits_with_130(user: User, monkeypatch: pytest.MonkeyPatch) -> N
     assert main(["status"]) == 130
 
 
+def test_ctrl_c_during_the_imports_exits_with_130_and_without_a_traceback() -> None:
+    program = """
+import sys
+from importlib.machinery import PathFinder
+from slurm.__main__ import main
+
+class Interrupted(PathFinder):
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        if fullname == "slurm.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted)
+sys.argv = ["stk", "status"]
+sys.exit(main())
+"""
+    ended = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 # -- bad input -----------------------------------------------------------------------------------
 
 #: What is written into tiny.yaml, the arguments after it, and what the message must name.

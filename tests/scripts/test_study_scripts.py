@@ -1,8 +1,19 @@
-"""The script of the DocNN study starts a run for each tokenizer and seed, and one for SST-2's sentences."""
+"""The scripts of the studies; that of DocNN starts a run for each tokenizer and seed, and one for SST-2."""
 
 from __future__ import annotations
 
-from tests.scripts.spelling_study import Study
+import pytest
+
+from tests.scripts.spelling_study import SCRIPTS, Study
+
+
+@pytest.mark.parametrize("script", [path.name for path in sorted(SCRIPTS.glob("*_slurm_*.sh"))])
+def test_help_of_a_study_script_is_its_first_comment_and_starts_nothing(study: Study, script: str) -> None:
+    shown = study.run(script, "seed=1", "--help")
+    assert shown.returncode == 0
+    assert len(shown.stdout.splitlines()) > 4
+    assert all(f"# {line}".rstrip() in (SCRIPTS / script).read_text() for line in shown.stdout.splitlines())
+    assert study.calls() == []
 
 
 def test_docnn_study_starts_three_seeds_of_each_tokenizer_and_one_run_of_sst2(study: Study) -> None:

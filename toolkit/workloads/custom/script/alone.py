@@ -80,13 +80,18 @@ def _holds(run: RunDir) -> bool:
     if descriptor is None:
         return False
     try:
-        is_there = os.path.samestat(_lock_file(run).stat(), os.fstat(descriptor))
-    except OSError as error:
+        found = _lock_file(run).stat()
+        # On NFS, the open file has no facts any more if another host has deleted it.
+        with suppress(OSError):
+            if os.path.samestat(found, os.fstat(descriptor)):
+                return True
+    except FileNotFoundError:
+        pass
+    except OSError:
         # A network file system may be away for a moment.
-        is_there = not isinstance(error, FileNotFoundError)
-    if not is_there:
-        _release([run.path])
-    return is_there
+        return True
+    _release([run.path])
+    return False
 
 
 def make_stand_in(run: RunDir) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from toolkit.checkpoint.paths import step_of_best, temporary_name
 from toolkit.errors import UserError
 from toolkit.exit_codes import ExitCode
-from toolkit.files import create_once
+from toolkit.files import create_once, fsync_path
 from toolkit.run.events import note_event
 from toolkit.run.fence import leave_if_fenced
 from toolkit.workloads.custom.script import checkpoints
@@ -262,8 +262,13 @@ class CurrentRun:
                 "save_seconds": round(time.time() - begun, 4),
                 "best": best or step_of_best(run) == step,
             }
+            # It may drop lines, which are those of the new attempt if another one has taken over.
+            self._permit()
             # An attempt that continues from here does not log them again.
             self._log.flush()
+            with suppress(OSError):
+                # A lost host must not leave a checkpoint without the lines of the steps before it.
+                fsync_path(run.metrics)
             size = checkpoints.commit(run, folder, step, facts, self._permit)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

@@ -121,6 +121,8 @@ class MetricsLog:
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
         # The step from which this attempt goes on and its first line, until later lines have been dropped.
         self._outdated: tuple[int, Line] | None = None
+        # Whether the next line that is not a test begins a training anew. A test alone begins none.
+        self._may_begin_anew = False
         # Lines of step 0 from before the first other line.
         self._held: list[Line] = []
         self._newest: dict[str, Any] = {}
@@ -153,6 +155,9 @@ class MetricsLog:
         if self._is_due():
             # This process may have been frozen, and another attempt may have replaced it.
             leave_if_fenced(self._run, self._place.nonce)
+            if resumed is not None:
+                # Others may log there as well, such as a notebook or a test.
+                hold_stand_in(self._place)
         self._add_held()
         self._add(line, resumed)
         if self._is_due() or line.step == line.total:
@@ -216,6 +221,9 @@ class MetricsLog:
     def _add(self, line: Line, resumed: int | None) -> None:
         if not self._newest:
             self._begin(line, resumed)
+        if self._may_begin_anew and line.split != "test":
+            self._may_begin_anew = False
+            self._outdated = (line.step - 1, line)
         if line.metrics:
             self._waiting.append(line.to_json())
         self.flush()
@@ -224,9 +232,6 @@ class MetricsLog:
     def _begin(self, line: Line, resumed: int | None) -> None:
         # In a run the folder exists, unless the run was moved.
         if not self._place.is_in_run:
-            if resumed is not None:
-                # Others may log there as well, such as a notebook or a test.
-                hold_stand_in(self._place)
             make_stand_in(self._run)
         found = read_object(self._run.progress)
         if self._place.is_in_run:
@@ -240,9 +245,9 @@ class MetricsLog:
             self._comes_after = True
             return
         begun = line.step - 1 if resumed is None else resumed
-        # A test alone does not begin the training anew.
-        if not is_beside and (self._place.is_in_run or resumed is not None or line.split != "test"):
-            self._outdated = (begun, line)
+        if not is_beside:
+            self._may_begin_anew = not self._place.is_in_run and resumed is None
+            self._outdated = None if self._may_begin_anew else (begun, line)
         # The pace of a second training is needed until this attempt has its own.
         of_second = {key: found[key] for key in found if key.startswith("second_")}
         self._newest = {
@@ -271,10 +276,11 @@ class MetricsLog:
                 append_json_line(self._run.metrics, self._waiting[0])
                 self._waiting.popleft()
         except OSError as error:
-            log.warning(
-                "%s cannot be written: %s; kept for later: %s",
-                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
-            )
+            if self._waiting:
+                log.warning(
+                    "%s cannot be written: %s; kept for later: %s",
+                    *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
+                )
 
     def _update(self, line: Line) -> None:
         known, total = self._newest["step"], self._newest["total_steps"]

@@ -19,6 +19,7 @@ from tests.toolkit.workloads.custom.script.interrupted import logged_steps
 from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.errors import UserError
 from toolkit.run.run_dir import RunDir
+from toolkit.workloads.custom.script import metrics
 from toolkit.workloads.custom.script.alone import hold_stand_in
 from toolkit.workloads.custom.script.place import Place
 
@@ -156,6 +157,40 @@ def test_folder_that_was_deleted_to_start_anew_is_made_again(run: RunDir) -> Non
         own.log(step=1, total=1, loss=1.0)
         assert logged_steps(run, "train") == [1]
         shutil.rmtree(run.path)
+
+
+def test_folder_that_another_host_deleted_is_not_held_any_more(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """NFS has no facts of the open file then."""
+    hold_stand_in(place_in(run))
+    shutil.rmtree(run.path.parent)
+    facts_of, errors = os.fstat, iter([OSError(errno.ESTALE, "stale file handle")])
+
+    def stale_once(descriptor: int) -> os.stat_result:
+        for error in errors:
+            raise error
+        return facts_of(descriptor)
+
+    with living(tmp_path, HOLDER), monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", stale_once)
+        with pytest.raises(UserError, match="another training"):
+            hold_stand_in(place_in(run))
+
+
+def test_training_whose_folder_was_deleted_does_not_log_into_that_of_the_next(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = start(run)
+    own.latest_checkpoint()
+    own.log(step=1, loss=1.0)
+    shutil.rmtree(run.path.parent)
+    with living(tmp_path, HOLDER):
+        # Whether the folder is still its own is asked every two seconds.
+        monkeypatch.setattr(metrics, "_PROGRESS_EVERY_S", -1.0)
+        with pytest.raises(UserError, match="another training"):
+            own.log(step=2, loss=2.0)
+    assert logged_steps(run, "train") == [1]
 
 
 def test_interruption_while_the_folder_is_locked_leaves_it_free(

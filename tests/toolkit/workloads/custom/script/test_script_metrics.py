@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tests.toolkit.workloads.custom.script.interrupted import logged_steps
 from tests.toolkit.workloads.custom.script.own_run import save, start
 from toolkit.errors import UserError
+from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, read_json_lines
 from toolkit.run.run_dir import RunDir
 from toolkit.workloads.custom.command.recorded import Logged, final, logged
@@ -344,6 +347,42 @@ def test_test_alone_keeps_the_lines_of_a_training_that_has_ended(run: RunDir) ->
         first.log(step=step, loss=0.5)
     start(run).log(step=2, split="test", loss=0.5)
     assert (logged_steps(run), logged_steps(run, "test")) == ([1, 2], [2])
+
+
+def test_test_before_a_training_begins_it_anew(run: RunDir) -> None:
+    for losses in ((1.0, 1.0, 1.0), (2.0,)):
+        script = start(run)
+        script.log(step=0, split="test", accuracy=0.1)
+        for step, loss in enumerate(losses, 1):
+            script.log(step=step, loss=loss)
+    assert logged_steps(run) == [1]
+
+
+#: Its metrics found no room. While it saves, another attempt replaces it and logs.
+REPLACED = """
+import json, os, pathlib, stk
+run = stk.current_run()
+run.latest_checkpoint()
+metrics = run.folder / "metrics.jsonl"
+metrics.mkdir()
+run.log(step=1, loss=1.0)
+metrics.rmdir()
+with run.checkpoint(1) as folder:
+    (folder / "state").touch()
+    (run.folder / "fence.json").write_text(json.dumps({"nonce": "second", "earlier": ["first"]}))
+    metrics.write_text(json.dumps({"step": 1, "split": "train", "loss": 2.0}) + "\\n")
+"""
+
+
+def test_replaced_attempt_that_saves_leaves_the_metrics_of_the_next(run: RunDir) -> None:
+    run.path.mkdir()
+    places = {"STK_RUN_DIR": run.path, "STK_STOP_FILE": run.path / "stop", "STK_NONCE": "first"}
+    watched = {"STK_WATCHER": os.getpid(), "STK_RESTARTER": os.getpid(), "STK_ATTEMPT": 1}
+    environ = os.environ | {name: str(value) for name, value in (places | watched).items()}
+    ended = subprocess.run([sys.executable, "-c", REPLACED], env=environ)
+    assert ended.returncode == ExitCode.FENCED
+    assert [line["loss"] for line in read_json_lines(run.metrics)] == [2.0]
+    assert run.checkpoint_steps() == []
 
 
 def test_script_without_stk_says_where_else_it_could_write(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def evaluate_options() -> tuple[EvaluateOptions, ...]:
 def _evaluate_options(code: str) -> EvaluateOptions:
     try:
         found: EvaluateOptions = load_code(code)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return EvaluateOptions(add_arguments=lambda parser: None, description=not_imported(code, error))
     return found
 

@@ -399,6 +399,10 @@ class Workload:
 
     def __post_init__(self) -> None:
         _check_tuples(self)
+        if not all(isinstance(each, TaskSpec) for each in self.tasks):
+            raise TypeError(f"Workload.tasks is {self.tasks!r}, expected a tuple of TaskSpec")
+        if not isinstance(self.commands, Mapping):
+            raise TypeError(f"Workload.commands is {self.commands!r}, expected a dict")
 
 
 def _check_tuples(record: TaskSpec | Workload) -> None:

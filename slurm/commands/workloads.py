@@ -25,8 +25,11 @@ def add(parsers: Parsers, only: Collection[str] | None) -> dict[str, str]:
         wanted = [name for name in codes if name not in parsers.choices and (only is None or name in only)]
         for name in wanted:
             try:
-                command: Command = load_code(codes[name])
-            except Exception as error:
+                command = load_code(codes[name])
+                if not isinstance(command, Command):
+                    raise TypeError(f"a {type(command).__name__}, expected a Command")
+            # A module may call sys.exit when it is imported.
+            except (Exception, SystemExit) as error:
                 why = not_imported(codes[name], error)
                 if only is not None:
                     raise UserError(why) from error

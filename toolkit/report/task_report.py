@@ -59,6 +59,7 @@ def read_task_report(
         return None
     try:
         report: type[TaskReport] = load_code(spec.report)
-    except (AttributeError, ImportError) as error:
+    # Whatever it raises at its import is no fault of the run's files.
+    except (Exception, SystemExit) as error:
         raise UserError(not_imported(spec.report, error)) from error
     return report.read(run, scores, curves)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -39,13 +40,19 @@ def test_a_new_run_is_pending_and_empty(new_run: RunDir) -> None:
     assert summarize(RunDir(new_run.path / "nothing")).state == "pending"
 
 
-def test_report_code_of_a_task_that_is_not_there_is_named(
-    new_run: RunDir, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "code", ["", "raise ValueError('binary incompatibility')", "undefined", "raise SystemExit"]
+)
+def test_report_code_of_a_task_that_cannot_be_imported_is_named(
+    code: str, new_run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "odd_report.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "odd_report", raising=False)
     kind = task_kind(summarize(new_run).config)
-    row = replace(task_kinds()[kind], report="stk_toy.report:Missing")
+    row = replace(task_kinds()[kind], report="odd_report:Missing")
     monkeypatch.setattr("toolkit.report.task_report.task_kinds", lambda: {kind: row})
-    with pytest.raises(UserError, match=r"stk_toy\.report:Missing"):
+    with pytest.raises(UserError, match="odd_report:Missing"):
         summarize(new_run)
 
 

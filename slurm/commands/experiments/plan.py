@@ -83,7 +83,7 @@ def _sizes(job: JobPlan, plain: Mapping[str, Any]) -> Iterator[str]:
         is_late = isinstance(job.experiment.data, NoData)
         when = "when the run starts" if is_late else "when the data are prepared (`stk prepare`)"
         yield f"{epochs} epoch{'s'[: epochs != 1]}; the steps are known {when}"
-    elif of_epoch is None:
+    elif not of_epoch:
         yield f"{steps:,} steps"
     else:
         share = round(steps / of_epoch, 2)

@@ -83,6 +83,13 @@ def test_plan_shows_the_number_of_steps_once_the_data_are_prepared(user: User) -
     assert f"{1000 * of_epoch:,} steps: 1000 epochs of {of_epoch:,}" in head
 
 
+def test_plan_of_data_without_training_samples_shows_no_share_of_an_epoch(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm.commands.experiments.plan.steps_per_epoch", lambda experiment: 0)
+    assert "5 steps\n" in user.stk("plan", user.config, "train.epochs=null", "train.steps=5").out
+
+
 def test_a_plan_compares_with_the_last_run_of_its_name(user: User) -> None:
     last = create_run(user.experiment("seed=7"), user.experiments)
     append_json_line(last.attempts, {"attempt": 1, "time_start": 1.0, "step_s": 60.0})

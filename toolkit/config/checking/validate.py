@@ -200,7 +200,7 @@ class _Checker:
         if kind is not UNKNOWN:
             problem = found(kind) if "kind" in section else "is missing"
             hint = guess(kind, table)
-            if not hint and key == ("task",):
+            if not hint and isinstance(kind, str) and key == ("task",):
                 # One of these workloads may have the kind.
                 hint = "; ".join(f"the workload {name} is missing: {why}" for name, why in unloaded().items())
                 hint = hint or "if another package has this task, install that package here"

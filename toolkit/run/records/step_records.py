@@ -84,15 +84,23 @@ class StepRecords:
         self._waiting: list[str] = []
         self._flushed_s = time.monotonic()
         self._saved = 0
+        # The step from which this attempt starts, until later lines have been dropped.
+        self._begun: int | None = None
 
     def start(self, step: int) -> None:
         """Drop the lines that an earlier attempt wrote after the step from which this one starts."""
         if not self._is_main:
             return
         self._waiting.clear()
+        self._begun = step
         with suppress(OSError):
-            _cut(self._run.step_records, step)
-        self._saved = max((save.step for save in _recorded_saves(self._run)), default=0)
+            self._drop_later()
+
+    def _drop_later(self) -> None:
+        if self._begun is not None:
+            _cut(self._run.step_records, self._begun)
+            self._saved = max((save.step for save in _recorded_saves(self._run)), default=0)
+            self._begun = None
 
     def add(self, progress: Progress, samples: np.ndarray, loss: float) -> None:
         """Add a step, and extend the chain in `progress`."""
@@ -109,11 +117,12 @@ class StepRecords:
         if not self._is_main:
             return
         self._flushed_s = time.monotonic()
-        # No save is missed: each checkpoint is kept until after the next one.
-        steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
-        saves = [save for step in steps if (save := _read_save(self._run, step)) is not None]
-        lines = [*self._waiting, *(json.dumps(asdict(save)) + "\n" for save in saves)]
         with suppress(OSError):
+            self._drop_later()
+            # No save is missed: each checkpoint is kept until after the next one.
+            steps = [step for step in self._run.checkpoint_steps() if step > self._saved]
+            saves = [save for step in steps if (save := _read_save(self._run, step)) is not None]
+            lines = [*self._waiting, *(json.dumps(asdict(save)) + "\n" for save in saves)]
             _append(self._run.step_records, "".join(lines).encode())
             self._waiting.clear()
             self._saved = max([self._saved, *(save.step for save in saves)])

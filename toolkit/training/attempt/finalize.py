@@ -32,6 +32,9 @@ def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, second
     progress = context.state.progress
     best_step = progress.step if progress.best_step is None else progress.best_step
     _load_weights(run.checkpoint(best_step), context)
+    if context.group.world.is_main:
+        # Lines that found no room before.
+        context.metrics_writer.flush()
     metrics = {"train": _train_metrics(run, context.schedule.epoch(progress.step))}
     for split in _final_splits(context):
         metrics[split] = _score(run, context, stop, split, best_step)

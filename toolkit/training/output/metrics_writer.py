@@ -130,10 +130,11 @@ class MetricsWriter:
         try:
             self.flush()
         except OSError as error:
-            log.warning(
-                "%s cannot be written: %s; kept for later: %s",
-                *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
-            )
+            if self._waiting:
+                log.warning(
+                    "%s cannot be written: %s; kept for later: %s",
+                    *(self._run.metrics, error.strerror, counted(len(self._waiting), "line")),
+                )
 
     def flush(self) -> None:
         """Write the pending lines. Raises OSError if the disk is still full."""

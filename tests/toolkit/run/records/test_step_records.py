@@ -201,6 +201,22 @@ def test_saves_are_recorded_again_after_a_resume_dropped_their_lines(run: RunDir
     assert [save.step for save in read_saves(run)] == [2]
 
 
+def test_later_records_that_could_not_be_dropped_at_the_start_are_dropped_when_they_can(run: RunDir) -> None:
+    """A folder in place of the file simulates a file system that is away."""
+    first = write(run, [([1], 1.0), ([2], 2.0), ([3], 3.0)])
+    kept = run.step_records.rename(run.path / "kept")
+    run.step_records.mkdir()
+    (run.step_records / "content").touch()
+    again, progress = StepRecords(run, is_main=True), Progress(step=2, chain=first.chain)
+    again.start(2)
+    (run.step_records / "content").unlink()
+    run.step_records.rmdir()
+    kept.rename(run.step_records)
+    do(again, progress, ([3], 3.5))
+    again.close()
+    assert [record.loss for record in read_step_records(run)] == [1.0, 2.0, 3.5]
+
+
 def test_damaged_manifest_is_skipped(run: RunDir) -> None:
     run.checkpoint(5).mkdir(parents=True)
     (run.checkpoint(5) / "MANIFEST.json").write_text('{"files": []}')

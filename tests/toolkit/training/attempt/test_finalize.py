@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -78,6 +79,23 @@ def test_run_whose_best_checkpoint_is_damaged_at_its_end_starts_again_and_finish
     assert after_failure(run, load_to_run(run.config)).action == "retry"
     assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
     assert events(run, "checkpoint_rejected")
+
+
+def test_metrics_that_found_room_only_at_the_end_are_in_the_result(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = finalize._load_weights
+    with monkeypatch.context() as disk:
+
+        def load_with_room(*arguments: Any) -> None:
+            disk.undo()
+            load(*arguments)
+
+        full = Mock(side_effect=OSError(errno.ENOSPC, "no space left on device"))
+        disk.setattr("toolkit.training.output.metrics_writer.append_json_line", full)
+        disk.setattr(finalize, "_load_weights", load_with_room)
+        assert worker.run_attempt(run, World.single(), StopFlag()) is Outcome.FINISHED
+    assert read_json(run.result)["metrics"]["train"]["loss"] > 0
 
 
 def test_run_with_a_nan_score_finishes(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

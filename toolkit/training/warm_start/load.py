@@ -25,11 +25,15 @@ def load_initial_weights(experiment: Experiment, model: nn.Module, group: Group)
     name = experiment.train.start_from_checkpoint
     if name is None:
         return None
-    file = None
-    if group.world.is_main:
+    files: list[Path] = []
+
+    def read() -> None:
         weights = find_weights(_KEY, name)
         load_exact_weights(_KEY, weights, model)
-        file = weights.file
+        files.append(weights.file)
+
+    # Reading and verifying a large checkpoint may take longer than the time limit of a collective.
+    group.main_first(read)
     if group.world.size > 1:
         for tensor in model.state_dict().values():
             # NCCL takes only tensors whose elements lie in their usual order.
@@ -37,7 +41,7 @@ def load_initial_weights(experiment: Experiment, model: nn.Module, group: Group)
             dist.broadcast(sent, src=0)
             if sent is not tensor:
                 tensor.copy_(sent)
-    return file
+    return files[0] if files else None
 
 
 def load_exact_weights(key: str, weights: Weights, model: nn.Module) -> None:

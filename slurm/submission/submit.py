@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from slurm.client import programs
+from slurm.client.parse import is_job_id
 from slurm.client.topology import scrub
 from slurm.config.rank_count import local_processes
 from slurm.status.decisions import was_cancelled
@@ -176,12 +177,12 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
         if not notes and (edits := edits_since(run, experiment)):
             notes = [f"it keeps its stored code, which differs in {edits}"]
         refusal = "; ".join([f"{run.run_id} is {now.state}{job}: it cannot be started twice", *notes])
-        other = "Ctrl-C if `stk run` trains it in a terminal"
-        if now.state == "pending" and (now.job_id or "").isdecimal():
-            other = "`scontrol update` changes the time limit or partition of a job that waits"
-        raise RunBusy(
-            f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it, or {other}"
-        )
+        other = ", or Ctrl-C if `stk run` trains it in a terminal"
+        if is_job_id(now.job_id or ""):
+            other = ""
+            if now.state != "running":
+                other = ". `scontrol update` changes the time limit or partition of a job that waits"
+        raise RunBusy(f"{refusal}. stk status {run.run_id} shows it; stk cancel {run.run_id} ends it{other}")
 
 
 def _facts(awaits: Awaited | None) -> dict[str, str]:

@@ -72,7 +72,7 @@ def test_run_in_any_live_state_is_refused(user: User, fake: FakeSlurm, state: st
         said = user.refused(*words)
         assert ", job 101: it cannot be started twice" in said
         assert f"stk cancel {user.run().run_id}" in said
-        assert ("scontrol update" in said) == (state == "PENDING")
+        assert ("scontrol update" in said) == (state in ("PENDING", "REQUEUE_HOLD", "REQUEUED"))
     assert user.job_ids == ["101"]
     assert len(fake.jobs) == 1
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from slurm.client.queue import poll
 from slurm.client.stop_reason import WARNING_SIGNAL
-from slurm.status.submissions import Submission, last_submission, submissions
+from slurm.status.submissions import last_submission, submissions
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.batch.job_options import Component, signal_lead_s
 from slurm.submission.batch.single_task import single_task, without_gpus
 from slurm.submission.checks.preflight import preflight
-from slurm.submission.submit import resolve_if_possible, run_folder
+from slurm.submission.submit import Submitted, resolve_if_possible, run_folder
 from slurm.submission.submit_job import make_submitit, sbatch, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
@@ -59,35 +59,8 @@ def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experimen
     return replace(experiment, data=experiment.data.with_workers(count), resources=changed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationJob:
-    """A job that prepares data.
-
-    is_new   whether this call submitted it; a pending or running job is not submitted again
-    """
-
-    folder: RunDir
-    submission: Submission
-    state: str
-    is_new: bool
-
-    @property
-    def log(self) -> Path:
-        return self.folder.logs / f"{self.submission.job_id}.rank_00000.log"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the output of `stk prepare --cluster slurm --json`."""
-        return {
-            "job_id": self.submission.job_id,
-            "cluster": self.submission.cluster,
-            "state": self.state,
-            "log": str(self.log),
-            "folder": str(self.folder.path),
-        }
-
-
-def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = None) -> PreparationJob:
-    """Submit the preparation of an experiment's data to Slurm, unless its job is pending or running.
+def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = None) -> Submitted:
+    """Submit the preparation of an experiment's data to Slurm, or join its pending or running job.
 
     Raises SlurmRefused with all known limits before anything is written, SchedulerError otherwise.
     """
@@ -114,11 +87,10 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
             create_run(experiment, parent)
         make_submitit(folder)
         plan = replace(plan, number=len(known))
-        submission = submit_plan(plan, lambda: sbatch(plan, os.environ))
-    return PreparationJob(folder=folder, submission=submission, state="pending", is_new=True)
+        return Submitted(folder, submit_plan(plan, lambda: sbatch(plan, os.environ)))
 
 
-def _live(folder: RunDir) -> PreparationJob | None:
+def _live(folder: RunDir) -> Submitted | None:
     """Return the job that is pending or running; None without one."""
     last = last_submission(folder)
     if last is None:
@@ -127,4 +99,4 @@ def _live(folder: RunDir) -> PreparationJob | None:
     # A job that Slurm no longer knows has ended.
     if now.is_terminal or not now.slurm_state:
         return None
-    return PreparationJob(folder=folder, submission=last, state=now.state, is_new=False)
+    return Submitted(folder, last, joined=now.state)

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from slurm.commands.experiments.submit import choose
 from slurm.job.preparation import prepare_data, prepare_model
-from slurm.submission.prepare_job import PreparationJob, submit_preparation
+from slurm.submission.prepare_job import submit_preparation
+from slurm.submission.submit import Submitted
 from toolkit.config import load_with_origins
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
@@ -23,13 +24,11 @@ from toolkit.workload import NoData
 
 
 def run(arguments: Namespace) -> int:
-    """Build the prepared data of an experiment, here or in a job."""
     experiment, origins = load_with_origins(Path(arguments.config), arguments.overrides)
     check_data(experiment, origins)
     is_needed = not isinstance(experiment.data, NoData) or experiment.model.needs_preparation
     if is_needed and choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
-        job = submit_preparation(experiment, experiment_dir(), arguments.cpus)
-        print(json_text(job.to_json()) if arguments.json else _submission_text(job))
+        _print_submitted(submit_preparation(experiment, experiment_dir(), arguments.cpus), arguments.json)
         return 0
     if is_needed and arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")
@@ -47,10 +46,14 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _submission_text(job: PreparationJob) -> str:
-    """Return the result of a submission, and how to follow it."""
-    state = "" if job.is_new else f" ({job.state}, submitted before)"
-    return (
-        f"job     {job.submission.job_id}{state}\nlog     {job.log}\n"
-        f"follow  stk logs -f {job.folder.path}    stk status {job.folder.path}"
-    )
+def _print_submitted(submitted: Submitted, as_json: bool) -> None:
+    folder, submission, joined = submitted.run, submitted.submission, submitted.joined
+    assert submission is not None
+    job_id, log = submission.job_id, folder.log(submission.job_id, 0)
+    if as_json:
+        state = {"cluster": submission.cluster, "state": joined or "pending"}
+        print(json_text({"job_id": job_id, **state, "log": str(log), "folder": str(folder.path)}))
+        return
+    before = f" ({joined}, submitted before)" if joined else ""
+    print(f"job     {job_id}{before}\nlog     {log}")
+    print(f"follow  stk logs -f {folder.path}    stk status {folder.path}")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
+from time import time
+from typing import get_args
 
 from slurm.commands.common import RUN_HELP, Parsers, command, positive
 from toolkit.command import add_json
+
+#: Seconds of the units of a period.
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 
 _STATUS = """\
 Show a table of runs: state, reason of waiting, progress, loss and main metric, restarts, hosts,
@@ -47,7 +53,7 @@ def status(parsers: Parsers) -> None:
     parser.add_argument("--live", action="store_true", help="only runs that wait, train or are held")
     parser.add_argument(
         "--state",
-        type=_states,
+        type=states,
         default=frozenset(),
         metavar="LIST",
         help="only these states, such as running,failed",
@@ -55,7 +61,7 @@ def status(parsers: Parsers) -> None:
     parser.add_argument("--name", metavar="GLOB", help="only ids that match, such as 'bert-*'")
     parser.add_argument("--sweep", metavar="GLOB", help="only runs of arrays whose name matches")
     parser.add_argument(
-        "--since", type=_moment, metavar="TIME", help="only runs active since then: 2d, 3h, 2026-03-01"
+        "--since", type=moment, metavar="TIME", help="only runs active since then: 2d, 3h, 2026-03-01"
     )
     parser.add_argument(
         "--sort",
@@ -106,7 +112,7 @@ def clean(parsers: Parsers) -> None:
         help="number of the newest checkpoints to keep, besides the best (default 1)",
     )
     parser.add_argument(
-        "--older-than", type=_age_s, default=0.0, metavar="AGE", help="only what is older: 30m, 12h, 7d, 2w"
+        "--older-than", type=period_s, default=0.0, metavar="AGE", help="only what is older: 30m, 12h, 7d, 2w"
     )
     parser.add_argument(
         "--state",
@@ -138,21 +144,35 @@ def _interval(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and at most a million")
 
 
-def _filter(name: str) -> Callable[[str], Any]:
-    """Return a function of slurm.status.filters as the type of an argument."""
+def states(text: str) -> frozenset[str]:
+    """Return the states of a list such as `running,failed`."""
+    from slurm.client.queue import State  # late, so that other commands do not pay for it
 
-    def read(text: str) -> Any:
-        from slurm.status import filters  # late, so that other commands do not pay for it
-
-        try:
-            return getattr(filters, name)(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return read
+    found = [word.strip() for word in text.split(",")]
+    for word in found:
+        if word not in get_args(State):
+            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(get_args(State))}")
+    return frozenset(found)
 
 
-_states, _moment, _age_s = map(_filter, ("states", "moment", "span_s"))
+def moment(text: str) -> float:
+    """Return seconds since the epoch of a period before now (2d), or a local date (2026-03-01T14:00)."""
+    with suppress(argparse.ArgumentTypeError):
+        return time() - period_s(text)
+    with suppress(ValueError, OverflowError):
+        return datetime.fromisoformat(text.strip()).timestamp()
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is neither a span such as 2d, 3h or 30m, nor a date such as 2026-03-01"
+    )
+
+
+def period_s(text: str) -> float:
+    """Return the seconds of a period such as `2d`."""
+    if (match := _PERIOD.fullmatch(text.strip())) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a period: expected a number and s, m, h, d or w, such as 7d"
+        )
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _rank(text: str) -> int | str:

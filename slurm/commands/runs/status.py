@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from slurm.status.filters import Choice, ordered
+from slurm.status.filters import matches, ordered
 from slurm.status.rows import status
 from toolkit.run.run_dir import experiment_dir, runs_named
 from toolkit.sweeps.folder import find_sweeps, read_record
@@ -22,16 +22,17 @@ def run(arguments: Namespace) -> int:
 
 
 def _run(arguments: Namespace) -> None:
-    choice = Choice(
-        states=arguments.state,
-        name=arguments.name,
-        sweep=arguments.sweep,
-        members=frozenset(_members(arguments.sweep)) if arguments.sweep else frozenset(),
-        since=arguments.since,
-        is_live=arguments.live,
-    )
     runs = runs_named(arguments.runs)
-    rows = choice.of_rows(status(choice.of_runs(runs)))
+    # By name before the others: it needs no file of a run.
+    named = [run for run in runs if arguments.name is None or fnmatchcase(run.run_id, arguments.name)]
+    conditions = {
+        "states": arguments.state,
+        "sweep": arguments.sweep,
+        "members": frozenset(_members(arguments.sweep)) if arguments.sweep else (),
+        "since": arguments.since,
+        "is_live": arguments.live,
+    }
+    rows = [row for row in status(named) if matches(row, **conditions)]
     if arguments.sort != "name" or arguments.reverse:
         rows = ordered(rows, arguments.sort, is_reversed=arguments.reverse)
     if arguments.json:

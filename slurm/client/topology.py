@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
 
 from slurm.client.hostlist import expand, expand_counts
 from slurm.client.stop_reason import restarts_before
 from toolkit.errors import SchedulerError, UserError
 from toolkit.system.world import World
-
-#: How a process was started, inside or outside a Slurm job.
-Start = Literal["rank", "shell", "none"]
 
 #: A site's client configuration and a user's authentication: no Slurm command works without them.
 _KEPT = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET"})
@@ -35,38 +31,27 @@ _SCRUBBED_NAMES = frozenset(
 _FIRST_SPECIAL_STEP = 0xFFFFFFF0
 
 
-def how_started(
-    environ: Mapping[str, str] = os.environ, *, has_terminal: bool | None = None, pid: int | None = None
-) -> Start:
-    """Distinguish a rank of a step from a process that a user or a batch script started.
+def is_rank(environ: Mapping[str, str]) -> bool:
+    """Whether this process is a task of an `srun` step: the step's variables then describe its world.
 
-    rank   a task of an `srun` step: the step's variables describe its world
-    shell  inside a job, but not a task of a step meant for ranks (salloc, `srun --pty bash`, a terminal of
-           `srun jupyter lab`, a batch script): the SLURM_* variables describe the shell, not this process;
-           start local processes
-    none   outside any job
-
-    has_terminal, pid   of this process: whether it has a controlling terminal, and its id
+    False outside of a job, and for a process that a user or a batch script started in one (salloc,
+    `srun --pty bash`, a terminal of `srun jupyter lab`): the SLURM_* variables describe the shell.
 
     The variables alone do not distinguish an interactive shell from a step started in it, because srun
     and sbatch pass SLURM_PTY_PORT to their processes (measured, 22.05). Only what is typed into it has
     a controlling terminal: slurmstepd gives tasks without --pty none. A program such as unbuffer gives one,
     so a single task behind it counts as a shell.
     """
-    if "SLURM_JOB_ID" not in environ:
-        return "none"
-    if not _describes_a_step(environ):
-        return "shell"
+    if "SLURM_JOB_ID" not in environ or not _describes_a_step(environ):
+        return False
     is_single, has_pty = environ.get("SLURM_STEP_NUM_TASKS") == "1", "SLURM_PTY_PORT" in environ
     if is_single and has_pty:
         # A single task has no use as a rank, but a shell may start several processes.
-        return "shell"
+        return False
     if not is_single and not has_pty:
-        return "rank"
-    if environ.get("SLURM_TASK_PID") == str(os.getpid() if pid is None else pid):
-        return "rank"  # `srun -n 4 --pty stk run`: the task itself, not something typed into it
-    terminal = _has_terminal() if has_terminal is None else has_terminal
-    return "shell" if terminal else "rank"
+        return True
+    # `srun -n 4 --pty stk run`: the task itself, not something typed into it.
+    return environ.get("SLURM_TASK_PID") == str(os.getpid()) or not _has_terminal()
 
 
 def world_from_step(environ: Mapping[str, str] = os.environ) -> World:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from slurm.client.topology import how_started, step_nonce, world_from_step
+from slurm.client.topology import is_rank, step_nonce, world_from_step
 from slurm.commands.common import warn
 from slurm.commands.experiments.local_world import (
     check_world_size,
@@ -100,7 +100,7 @@ def world_of_this_process(environ: Mapping[str, str]) -> World | None:
         return None
     if "RANK" in environ and "WORLD_SIZE" in environ:
         return World.from_environment(environ)
-    return world_from_step(environ) if how_started(environ) == "rank" else None
+    return world_from_step(environ) if is_rank(environ) else None
 
 
 def is_forced_local(environ: Mapping[str, str]) -> bool:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from slurm.client.topology import how_started, scrub, world_from_step
+from slurm.client import topology
+from slurm.client.topology import is_rank, scrub, world_from_step
 from tests.slurm.support.environments import ENVIRONMENTS
 from toolkit.errors import SchedulerError
 
 UNEVEN_JOB = [f"step over both components of an uneven job, rank {rank}" for rank in range(5)]
 
 
-def _started(name: str, *, has_terminal: bool = False) -> str:
-    return how_started(ENVIRONMENTS[name], has_terminal=has_terminal, pid=1)
+@pytest.fixture(autouse=True)
+def without_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "_has_terminal", lambda: False)
+
+
+@pytest.fixture
+def on_terminal(without_terminal: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "_has_terminal", lambda: True)
+
+
+def of_another_process(name: str) -> dict[str, str]:
+    """The environment of a process that is not the one which srun started."""
+    return ENVIRONMENTS[name] | {"SLURM_TASK_PID": "0"}
 
 
 @pytest.mark.parametrize(
@@ -23,7 +37,7 @@ def _started(name: str, *, has_terminal: bool = False) -> str:
     ],
 )
 def test_a_task_of_a_step_is_a_rank(name: str) -> None:
-    assert _started(name) == "rank"
+    assert is_rank(of_another_process(name))
 
 
 @pytest.mark.parametrize(
@@ -37,37 +51,38 @@ def test_a_task_of_a_step_is_a_rank(name: str) -> None:
         "srun of 1 task",
     ],
 )
-def test_a_shell_in_an_allocation_is_a_shell(name: str) -> None:
-    assert _started(name, has_terminal=True) == "shell"
+def test_a_shell_in_an_allocation_is_no_rank(name: str, on_terminal: None) -> None:
+    assert not is_rank(of_another_process(name))
 
 
 @pytest.mark.parametrize(
     "name",
     ["batch script of 4 tasks", "batch script of an uneven job", "batch script submitted within srun --pty"],
 )
-def test_a_batch_script_is_a_shell(name: str) -> None:
-    assert _started(name) == "shell"
+def test_a_batch_script_is_no_rank(name: str) -> None:
+    assert not is_rank(of_another_process(name))
 
 
 @pytest.mark.parametrize("name", ["srun -n 4 --pty, rank 0", "srun of 1 task"])
-def test_the_program_that_srun_itself_started_is_a_rank_even_on_a_terminal(name: str) -> None:
-    environ = ENVIRONMENTS[name]
-    assert how_started(environ, has_terminal=True, pid=int(environ["SLURM_TASK_PID"])) == "rank"
+def test_the_program_that_srun_itself_started_is_a_rank_even_on_a_terminal(
+    name: str, on_terminal: None
+) -> None:
+    assert is_rank(ENVIRONMENTS[name] | {"SLURM_TASK_PID": str(os.getpid())})
 
 
-def test_a_task_among_several_without_pty_is_a_rank_even_on_a_terminal() -> None:
+def test_a_task_among_several_without_pty_is_a_rank_even_on_a_terminal(on_terminal: None) -> None:
     """A program such as unbuffer gives each task a terminal."""
-    assert _started("srun of 4 tasks with bash -c, rank 2", has_terminal=True) == "rank"
+    assert is_rank(of_another_process("srun of 4 tasks with bash -c, rank 2"))
 
 
-def test_process_outside_a_job_is_neither_rank_nor_shell() -> None:
-    assert how_started({"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf"}) == "none"
+def test_process_outside_a_job_is_no_rank() -> None:
+    assert not is_rank({"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf"})
 
 
 def test_a_step_that_keeps_the_jobs_task_count_is_still_a_rank() -> None:
     """`srun --preserve-env` leaves SLURM_NTASKS as the job has it."""
     environ = ENVIRONMENTS["step of 2 tasks in a batch script of 4, rank 1"] | {"SLURM_NTASKS": "4"}
-    assert how_started(environ) == "rank"
+    assert is_rank(environ)
 
 
 def test_ranks_on_uneven_hosts_count_the_tasks_of_their_own_host() -> None:
@@ -195,7 +210,7 @@ def test_a_scrubbed_environment_is_that_of_a_process_outside_any_job(name: str) 
         ENVIRONMENTS[name] | {"PATH": "/bin", "RANK": "1", "MASTER_PORT": "1", "SLURM_JWT": "token"}
     )
     assert clean == {"PATH": "/bin", "SLURM_JWT": "token", "SLURM_CONF": "/etc/slurm/slurm.conf"}
-    assert how_started(clean) == "none"
+    assert not is_rank(clean)
 
 
 @pytest.mark.parametrize(

@@ -48,14 +48,11 @@ def parse_time(text: str) -> datetime | None:
 
 def parse_seconds(text: str) -> int:
     """Return the seconds of a duration of Slurm: 10 sec, 00:01:00, 1-00:00:00; 0 for anything else."""
-    days, _, clock = text.rpartition("-")
-    words = [days or "0", *clock.split(":")]
-    if len(words) != 4 or not all(word.isdecimal() for word in words):
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):(\d+)", text)
+    if match is None:
         return _leading_number(text)
-    seconds = 0
-    for word, factor in zip(words, (24, 60, 60, 1), strict=True):
-        seconds = (seconds + int(word)) * factor
-    return seconds
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return 60 * (60 * (24 * days + hours) + minutes) + seconds
 
 
 def minutes_of(text: str) -> int | None:
@@ -88,10 +85,6 @@ def _allowed(text: str) -> frozenset[str] | None:
     return None if text.upper() == "ALL" else names_of(text)
 
 
-def _assigned(hosts: str) -> str:
-    return "" if hosts == "None assigned" else hosts
-
-
 def printed(name: str, read: Callable[[str], Any] = str, *, missing: str = "") -> dict[str, Any]:
     """Return metadata of a dataclass's field.
 
@@ -108,7 +101,6 @@ def _table(of: Any) -> dict[str, tuple[str, Callable[[str], Any], str]]:
 
 
 def names_printed(of: Any) -> list[str]:
-    """Return Slurm's names of a dataclass's fields."""
     return [name for name, _, _ in _table(of).values()]
 
 
@@ -133,9 +125,7 @@ def rows(
 
 
 def _records(of: Callable[..., _T], text: str, end: str = "\n") -> list[_T]:
-    columns = [(own, name, read) for own, (name, read, _) in _table(of).items()]
-    found = rows(text, of, end=end)
-    return [of(**{own: read(values[name]) for own, name, read in columns}) for values in found]
+    return [record_of(of, values) for values in rows(text, of, end=end)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +172,7 @@ class Accounted:
     state: str = field(metadata=printed("State"))
     exit_code: str = field(metadata=printed("ExitCode"))
     started: datetime | None = field(metadata=printed("Start", parse_time))
-    hosts: str = field(metadata=printed("NodeList", _assigned))
+    hosts: str = field(metadata=printed("NodeList", lambda text: text.replace("None assigned", "")))
     name: str = field(metadata=printed("JobName"))
 
 

@@ -62,18 +62,14 @@ class AnswerLost(SlurmUnavailable):
 
 
 def call(
-    *command: str,
-    timeout_s: float = TIMEOUT_S,
-    input: str | None = None,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
+    *command: str, timeout_s: float = TIMEOUT_S, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
     """Run one of Slurm's programs; return its standard output.
 
     Raises SlurmUnavailable for a missing program or a controller that does not answer, AnswerLost if the
     request may have been executed nevertheless, and SlurmRefused for any other failure.
     """
-    return _run(command, timeout_s, input, cwd, env)[0]
+    return _run(command, timeout_s, None, cwd, env)[0]
 
 
 def patiently(ask: Callable[[], _T], patience_s: float) -> _T:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slurm.runs.logs.attempts import LoggedAttempt, chosen, failure_of, logged_attempts
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
-from slurm.runs.logs.sources import Rank, Source, sources
+from slurm.runs.logs.sources import Rank, sources
 from toolkit.errors import RunNotFound, UserError
+from toolkit.files import read_end
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
@@ -58,7 +58,6 @@ def _print(lines: Iterable[str], *, at_once: bool = False) -> None:
 def _print_failure(failure: Mapping[str, Any]) -> None:
     """Print the failure, with colours on a terminal."""
     if sys.stdout.isatty():
-        # Late: only a terminal needs it.
         from rich.console import Console
 
         from slurm.runs.logs.rendering import failure_view
@@ -68,25 +67,20 @@ def _print_failure(failure: Mapping[str, Any]) -> None:
         print(format_failure(failure), flush=True)
 
 
-def _known_failure(target: RunDir, arguments: Namespace) -> dict[str, Any] | None:
-    """Return the failure of the attempt with this number, by default of the newest; None without one."""
+def _wanted(target: RunDir, arguments: Namespace) -> tuple[LoggedAttempt | None, dict[str, Any] | None]:
+    """Return the attempt with this number, by default the newest, and its failure; None without one."""
     every = logged_attempts(target)
-    attempt = _wanted(target, arguments, every)
-    return failure_of(target, attempt, is_newest=attempt is None or attempt is every[-1])
-
-
-def _wanted(target: RunDir, arguments: Namespace, every: Sequence[LoggedAttempt]) -> LoggedAttempt | None:
+    attempt = every[-1] if every else None
     if isinstance(arguments.attempt, int):
-        return chosen(target, arguments.attempt, every)
-    return every[-1] if every else None
+        attempt = chosen(target, arguments.attempt, every)
+    return attempt, failure_of(target, attempt, is_newest=attempt is None or attempt is every[-1])
 
 
 def _show_failure(target: RunDir, arguments: Namespace) -> None:
-    failure = _known_failure(target, arguments)
+    attempt, failure = _wanted(target, arguments)
     if arguments.json:
         print(json_text(failure))
     elif failure is None:
-        attempt = _wanted(target, arguments, logged_attempts(target))
         why = attempt.record.why if attempt and attempt.record else None
         ended = f", which ended as {why}" if why else ""
         print(f"{target.run_id}: no failure is recorded of that attempt{ended}")
@@ -97,7 +91,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
 
 
 def _show(target: RunDir, arguments: Namespace) -> None:
-    failure = _known_failure(target, arguments)
+    _, failure = _wanted(target, arguments)
     if failure is not None:
         _print_failure(failure)
         print()
@@ -113,7 +107,7 @@ def _show(target: RunDir, arguments: Namespace) -> None:
         # The attempt ended before it had a log; its failure has been shown.
         print(error, file=sys.stderr)
         return
-    if failure is None and not any(map(_has_text, found)):
+    if failure is None and not any(read_end(source.path, 1) for source in found):
         _explain_no_log(target)
     show = by_time if arguments.merge else each
     _print(show(found, arguments.lines))
@@ -122,16 +116,8 @@ def _show(target: RunDir, arguments: Namespace) -> None:
         print(hint, file=sys.stderr)
 
 
-def _has_text(source: Source) -> bool:
-    with suppress(OSError):
-        # It may have been removed meanwhile.
-        return source.path.stat().st_size > 0
-    return False
-
-
 def _explain_no_log(target: RunDir) -> None:
     """Print why the newest job of a run was not started again, if that is known."""
-    # Imported here, because only a run without a log needs them.
     from slurm.status.decisions import why_not_continued
     from slurm.status.submissions import last_submission
 
@@ -156,10 +142,9 @@ def _rank(target: RunDir, arguments: Namespace, culprit: int | None) -> Rank:
 
 
 def _follow(target: RunDir, arguments: Namespace) -> None:
-    # Imported here, because the code for Slurm is slow to import.
     from slurm.runs.logs.following import Follower, liveness
 
-    before, is_live = _known_failure(target, arguments), liveness(target)
+    (_, before), is_live = _wanted(target, arguments), liveness(target)
     if before is not None and not is_live():
         _show(target, arguments)
         return
@@ -170,7 +155,7 @@ def _follow(target: RunDir, arguments: Namespace) -> None:
     attempt, lines = arguments.attempt, arguments.lines
     follower = Follower(run=target, rank=rank, attempt=attempt, lines=lines, is_live=is_live)
     _print(follower.read(), at_once=True)
-    failure = _known_failure(target, arguments)
+    _, failure = _wanted(target, arguments)
     if failure is not None and failure != before:
         print()
         _print_failure(failure)

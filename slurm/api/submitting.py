@@ -106,7 +106,7 @@ def _submitted(path: Path, words: list[str], *, cluster: str, fresh: bool, new_c
         warnings = check_before_queue(experiment, origins, chosen)
     if not fresh:
         warnings += change_warnings(target, experiment, new_code=new_code)
-    submitted = submit_experiment(experiment, target.path.parent, chosen, fresh=fresh, new_code=new_code)
+    submitted = submit_experiment(experiment, target, chosen, fresh=fresh, new_code=new_code)
     if submitted.submission is not None and chosen == "slurm":
         warnings += measured_warnings(submitted.run)
     warn(warnings, depth=2)

@@ -99,7 +99,7 @@ def sweep(
     if chosen == "local":
         write_down(wanted.folder, wanted.record, wanted.to_start)
         for one in wanted.to_start:
-            until_end(handle(submit(one.experiment, one.run.path.parent, "local").run))
+            until_end(handle(submit(one.experiment, one.run, "local").run))
     else:
         to_start, live = wanted.to_start, wanted.live
         most = _number(max_parallel)

@@ -25,6 +25,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, SchedulerError, SlurmRefused
 from toolkit.reliability.fault_injection import VARIABLE
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.create_run import run_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.amounts import counted
 
@@ -191,7 +192,8 @@ class ClusterDrill:
             signal_s=_WARNING_S,
             environment={**own.environment, VARIABLE: faults},
         )
-        submitted = submit(replace(self._experiment, resources=resources), self._folder / name, "slurm")
+        experiment = replace(self._experiment, resources=resources)
+        submitted = submit(experiment, run_of(experiment, self._folder / name), "slurm")
         if submitted.run not in self._runs:
             self._runs.append(submitted.run)
         return submitted.run

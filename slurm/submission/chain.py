@@ -40,7 +40,7 @@ class Link:
     origins: Origins | None = None
 
 
-def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
+def read_links(files: Sequence[Sequence[str]]) -> list[Link]:
     """Compose the experiments of a chain; a file may refer to the previous run: ${oc.env:STK_EARLIER_RUN}.
 
     files   for each run its file, and overrides `key=value`
@@ -51,7 +51,7 @@ def read_links(files: Sequence[Sequence[str]], parent: Path) -> list[Link]:
     try:
         for file, *overrides in files:
             experiment, origins = load_with_origins(Path(file), overrides)
-            run = run_of(experiment, parent)
+            run = run_of(experiment)
             if run in [link.run for link in links]:
                 raise UserError(
                     f"{file} makes the run {run.run_id} a second time: a run cannot wait for itself"
@@ -88,7 +88,7 @@ def check_links(links: Sequence[Link], cluster: str, *, fresh: bool) -> list[str
 
 
 def submit_links(
-    links: Sequence[Link], parent: Path, cluster: str, *, fresh: bool, new_code: bool, last: bool
+    links: Sequence[Link], cluster: str, *, fresh: bool, new_code: bool, last: bool
 ) -> Iterator[Submitted]:
     """Submit the runs in order, each waiting for the previous one; yield the result of each.
 
@@ -100,14 +100,15 @@ def submit_links(
     submissions stay.
     """
     for number, link in enumerate(links):
+        experiment, run = link.experiment, link.run
         is_awaited = not last or number < len(links) - 1
-        if is_awaited and not fresh and (live := _live(link.run)) is not None:
+        if is_awaited and not fresh and (live := _live(run)) is not None:
             yield live
         elif number == 0:
-            yield submit(link.experiment, parent, cluster, fresh=fresh, new_code=new_code)
+            yield submit(experiment, run, cluster, fresh=fresh, new_code=new_code)
         else:
             with held(links[number - 1].run, cluster) as first:
-                yield submit(link.experiment, parent, cluster, fresh=fresh, new_code=new_code, awaits=first)
+                yield submit(experiment, run, cluster, fresh=fresh, new_code=new_code, awaits=first)
 
 
 def _live(run: RunDir) -> Submitted | None:

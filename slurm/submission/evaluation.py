@@ -58,12 +58,10 @@ class EvaluationPlan(JobPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    job_id: str
-    log: Path
+    """A job that scores a run; its fields are those of `stk submit --json`."""
 
-    def to_json(self) -> dict[str, object]:
-        """Return the entry of `stk submit --json`."""
-        return {"job_id": self.job_id, "log": str(self.log)}
+    job_id: str
+    log: str
 
 
 def words_for(target: str, kind: str) -> tuple[str, ...]:
@@ -107,11 +105,11 @@ def submit_evaluation(
     if cluster == "slurm":
         make_submitit(run)
         job_id = _live_job(run, words, awaits) or _submitted(plan)
-        found = Evaluation(job_id=job_id, log=run.logs / f"{job_id}.evaluate.log")
+        found = Evaluation(job_id=job_id, log=str(run.logs / f"{job_id}.evaluate.log"))
     else:
         log = run.logs / f"{plan.job_name}.log"
         pid = start_detached(run, ["slurm", "evaluate", str(run.path), *words], log, awaits)
-        found = Evaluation(job_id=f"local-{pid}", log=log)
+        found = Evaluation(job_id=f"local-{pid}", log=str(log))
     note_event(run, _EVENT, job_id=found.job_id, arguments=list(words))
     return found
 

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from slurm.client.queue import poll
 from slurm.client.stop_reason import WARNING_SIGNAL
@@ -16,12 +15,12 @@ from slurm.submission.batch.job_options import Component, signal_lead_s
 from slurm.submission.batch.single_task import single_task, without_gpus
 from slurm.submission.checks.preflight import preflight
 from slurm.submission.submit import Submitted, resolve_if_possible, run_folder
-from slurm.submission.submit_job import make_submitit, sbatch, submit_plan
+from slurm.submission.submit_job import make_submitit, submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.files import make_like_parent, write_atomic
-from toolkit.run.create_run import cannot_write, create_run, run_of
-from toolkit.run.run_dir import PREPARATIONS, RunDir
+from toolkit.run.create_run import cannot_write, fill_run, run_of
+from toolkit.run.run_dir import PREPARATIONS, RunDir, experiment_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +58,13 @@ def as_preparation(experiment: Experiment, cpus: int | None = None) -> Experimen
     return replace(experiment, data=experiment.data.with_workers(count), resources=changed)
 
 
-def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = None) -> Submitted:
+def submit_preparation(experiment: Experiment, cpus: int | None = None) -> Submitted:
     """Submit the preparation of an experiment's data to Slurm, or join its pending or running job.
 
     Raises SlurmRefused with all known limits before anything is written, SchedulerError otherwise.
     """
     experiment = as_preparation(experiment, cpus)
-    parent = parent / PREPARATIONS
+    parent = experiment_dir() / PREPARATIONS
     target = run_of(experiment, parent)
     plan = PreparePlan(experiment=experiment, run=target, number=len(submissions(target)))
     str(plan)
@@ -74,20 +73,20 @@ def submit_preparation(experiment: Experiment, parent: Path, cpus: int | None = 
         make_like_parent(parent)
     except OSError as error:
         raise cannot_write(target, error) from error
-    with run_folder(experiment, parent, fresh=False) as folder:
-        resolve_if_possible(folder, must_know=True)
-        if (live := _live(folder)) is not None:
+    with run_folder(experiment, target, fresh=False):
+        resolve_if_possible(target, must_know=True)
+        if (live := _live(target)) is not None:
             return live
         # The next job gets the current settings and code; its results are keyed by content.
-        folder.result.unlink(missing_ok=True)
-        write_atomic(folder.config, to_yaml(experiment))
-        known = submissions(folder)
+        target.result.unlink(missing_ok=True)
+        write_atomic(target.config, to_yaml(experiment))
+        known = submissions(target)
         if known:
-            shutil.rmtree(folder.code, ignore_errors=True)
-            create_run(experiment, parent)
-        make_submitit(folder)
+            shutil.rmtree(target.code, ignore_errors=True)
+            fill_run(target, experiment)
+        make_submitit(target)
         plan = replace(plan, number=len(known))
-        return Submitted(folder, submit_plan(plan, lambda: sbatch(plan, os.environ)))
+        return Submitted(target, submit_plan(plan, os.environ))
 
 
 def _live(folder: RunDir) -> Submitted | None:

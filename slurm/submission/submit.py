@@ -31,13 +31,13 @@ from slurm.status.submissions import (
 )
 from slurm.submission.batch.batch_script import JobPlan
 from slurm.submission.checks.preflight import preflight
-from slurm.submission.submit_job import sbatch, submit_plan
+from slurm.submission.submit_job import submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
-from toolkit.run.create_run import cannot_write, create_run, fill_run, run_of
+from toolkit.run.create_run import cannot_write, fill_run
 from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
 from toolkit.run.kept_code.edited_code import edits_since, of_elsewhere, take_new_code
@@ -89,7 +89,7 @@ def choose_cluster(wanted: str) -> str:
 
 def submit(
     experiment: Experiment,
-    parent: Path,
+    run: RunDir,
     cluster: str,
     *,
     fresh: bool = False,
@@ -99,6 +99,7 @@ def submit(
 ) -> Submitted:
     """Submit the experiment's run to Slurm, or to processes on this machine; join an existing run.
 
+    run        the folder of the experiment's run, existing or not
     new_code   whether an existing run continues with the current code
     procs      number of local processes, if not that of the resources
     awaits     a run that must finish first
@@ -107,18 +108,17 @@ def submit(
     SchedulerError otherwise. The new folder of a refused run is removed again, unless it cannot be locked or
     another command uses it.
     """
-    target = run_of(experiment, parent)
     # The cluster may have changed since a run finished.
-    if cluster == "slurm" and (fresh or not target.result.exists()):
-        check(experiment, target)
+    if cluster == "slurm" and (fresh or not run.result.exists()):
+        check(experiment, run)
         if fresh:
             # These checks must come before the folder is set aside.
-            if target.intent.exists():
-                with exclusively(target):
-                    resolve_lost(target)
-            refuse_if_live(target, experiment, must_know=True)
-    existed = target.code.exists() and not fresh
-    with run_folder(experiment, parent, fresh) as run:
+            if run.intent.exists():
+                with exclusively(run):
+                    resolve_lost(run)
+            refuse_if_live(run, experiment, must_know=True)
+    existed = run.code.exists() and not fresh
+    with run_folder(experiment, run, fresh=fresh):
         resolve_if_possible(run, must_know=cluster == "slurm")
         if run.result.exists():
             return Submitted(run, None)
@@ -131,16 +131,10 @@ def submit(
             return Submitted(run, _start_here(run, experiment, procs, awaits))
         job_id = awaits.job_id if awaits else None
         plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
-        return Submitted(run, submit_plan(plan, lambda: launch(plan), **_facts(awaits)))
+        from slurm.submission.job_pickle import pack
 
-
-def launch(plan: JobPlan) -> str:
-    """Write the pickle, submit a plan and return the job's id. The job needs no more from this process."""
-    # Imported here, because planning and status do not need submitit.
-    from slurm.submission.job_pickle import pack
-
-    pack(plan.run)
-    return sbatch(plan, os.environ)
+        pack(run)
+        return Submitted(run, submit_plan(plan, os.environ, **_facts(awaits)))
 
 
 def check(experiment: Experiment, run: RunDir, awaits: str | None = None) -> None:
@@ -223,9 +217,8 @@ def start_detached(run: RunDir, words: list[str], log: Path, awaits: Awaited | N
 
 
 @contextmanager
-def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[RunDir]:
-    """Yield the run's folder, locked against other submitters; restore it if the submission fails."""
-    run = run_of(experiment, parent)
+def run_folder(experiment: Experiment, run: RunDir, *, fresh: bool) -> Iterator[None]:
+    """Make the run's folder, and lock it against other submitters; restore it if the submission fails."""
     with ExitStack() as afterwards, ExitStack() as locked:
         old = begin_anew(experiment, run, locked) if fresh and run.path.exists() else None
         is_new = old is not None or fill_run(run, experiment)
@@ -235,8 +228,8 @@ def run_folder(experiment: Experiment, parent: Path, fresh: bool) -> Iterator[Ru
         try:
             if not run.code.exists() or run.code.is_symlink():
                 # The previous holder of the lock may have removed the folder after a refusal.
-                create_run(experiment, parent)
-            yield run
+                fill_run(run, experiment)
+            yield
         except (StkError, OSError) as error:
             # Another command may train the run, without this lock, or have submitted it.
             if is_new and not any(each.exists() for each in (run.submissions, run.intent, run.alive)):

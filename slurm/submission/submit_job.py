@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,20 +43,20 @@ _REPEAT = (
 _MOVE_TIMEOUT_S = 20.0
 
 
-def submit_plan(plan: JobPlan, launch: Callable[[], str], **facts: Any) -> Submission:
-    """Submit a plan by `launch`, which returns the job's id, and record it. The run must be locked.
+def submit_plan(plan: JobPlan, environ: Mapping[str, str], **facts: Any) -> Submission:
+    """Submit a plan as `sbatch` does, and record it. The run must be locked.
 
     facts   further facts to record
 
     Raises AnswerLost if the job may exist although the answer was lost: the next command finds it by its
-    name. Other errors of `launch` are raised after the intent is removed.
+    name. Other errors are raised after the intent is removed.
     """
     run = plan.run
     facts = {"world_size": plan.world_size, **facts}
     resources = to_yaml(plan.resources)
     intend(run, plan.job_name, facts=facts, resources=resources)
     try:
-        job_id = launch()
+        job_id = sbatch(plan, environ)
     except programs.AnswerLost as lost:
         mark_lost(run)
         return found_or_lost(lost, lambda: recover(run), _REPEAT)
@@ -130,7 +130,7 @@ def chain(run: RunDir, job_id: str, environ: Mapping[str, str], exclude: Iterabl
             resources = without_hosts(last_resources(run), names_of_slurm(exclude, environ))
             experiment = replace(load_resolved(run.config), resources=resources)
             plan = JobPlan(experiment=experiment, run=run, number=len(known), after=job_id)
-            following = submit_plan(plan, lambda: sbatch(plan, environ))
+            following = submit_plan(plan, environ)
         _let_dependants_follow(run, job_id, following.job_id)
         return following
 

@@ -17,7 +17,6 @@ from toolkit.config import load_with_origins
 from toolkit.errors import UserError
 from toolkit.precheck.check_inputs import check_data
 from toolkit.reliability.early_signals import interrupt_on_request
-from toolkit.run.run_dir import experiment_dir
 from toolkit.system.output.json_text import json_text
 from toolkit.training.output.progress_display import BarDisplay, LogDisplay, is_on_terminal
 from toolkit.workload import NoData
@@ -28,7 +27,7 @@ def run(arguments: Namespace) -> int:
     check_data(experiment, origins)
     is_needed = not isinstance(experiment.data, NoData) or experiment.model.needs_preparation
     if is_needed and choose(arguments.cluster, otherwise="preparing on this machine") == "slurm":
-        _print_submitted(submit_preparation(experiment, experiment_dir(), arguments.cpus), arguments.json)
+        _print_submitted(submit_preparation(experiment, arguments.cpus), arguments.json)
         return 0
     if is_needed and arguments.cpus is not None:
         raise UserError("--cpus is only for a job: add --cluster slurm, or leave it out")

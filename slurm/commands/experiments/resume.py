@@ -27,7 +27,6 @@ def run(arguments: Namespace) -> int:
     edits = change_warnings(target, experiment, new_code=arguments.new_code)
     experiment = replace(experiment, resources=last_resources(target))
     procs = earlier_processes(target, experiment, os.environ)
-    parent = target.path.parent
-    submitted = submit(experiment, parent, cluster, new_code=arguments.new_code, procs=procs)
+    submitted = submit(experiment, target, cluster, new_code=arguments.new_code, procs=procs)
     warn(edits)
     return print_submitted(submitted, arguments.json)

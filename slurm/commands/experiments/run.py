@@ -39,14 +39,14 @@ from toolkit.precheck.violation_messages import violation_lines
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.attempts.refusal import write_refusal
-from toolkit.run.create_run import create_run, fill_run, run_of, stored_experiment
+from toolkit.run.create_run import fill_run, run_of, stored_experiment
 from toolkit.run.failure.classes import INPUT
 from toolkit.run.failure.exit_status import exit_status
 from toolkit.run.failure.format import format_failure
 from toolkit.run.folder_trust import refuse_colon
 from toolkit.run.kept_code.edited_code import begins_anew, edit_warnings, is_found, take_new_code
 from toolkit.run.new_settings import take_new_settings
-from toolkit.run.run_dir import RunDir, experiment_dir, find_run
+from toolkit.run.run_dir import RunDir, find_run
 from toolkit.system.output.json_text import json_text
 from toolkit.system.world import World
 
@@ -56,42 +56,43 @@ _FALSE = ("", "0", "false", "no", "off")
 
 def run(arguments: Namespace) -> int:
     """Train in local processes, or as one rank of the launcher that started this process."""
-    experiment, parent, earlier = _experiment_or_run(arguments)
+    experiment, target, earlier = _experiment_or_run(arguments)
     try:
         world = world_of_this_process(os.environ)
     except SchedulerError as error:
         # The other tasks of the step train the same run, and would wait for this one.
-        write_refusal(create_run(experiment, parent), step_nonce(os.environ), str(error))
+        fill_run(target, experiment)
+        write_refusal(target, step_nonce(os.environ), str(error))
         raise
     if world is not None:
         refuse_by_hand(arguments)
         check_world_size(world.size, arguments, os.environ, experiment.resources)
-        _warn_about_changes(experiment, parent, world, arguments)
-        return _run_as_rank(experiment, parent, world)
+        _warn_about_changes(experiment, target, world, arguments)
+        return _run_as_rank(experiment, target, world)
     # Nothing has to be saved yet, and waiting for other machines may take long.
     interrupt_on_request()
     machines = machines_here(arguments, experiment, os.environ, earlier)
     environ = rank_environ(machines, arguments, experiment)
-    return _run_here(experiment, parent, arguments, machines, environ)
+    return _run_here(experiment, target, arguments, machines, environ)
 
 
-def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, Path, int | None]:
-    """Return the experiment, from a file or an existing run, and the folder above its run's folder.
+def _experiment_or_run(arguments: Namespace) -> tuple[Experiment, RunDir, int | None]:
+    """Return the experiment, from a file or an existing run, and its run, which may not exist yet.
 
     Also the number of processes with which an existing run continues, if it was local.
     """
-    parent = experiment_dir()
     path = Path(arguments.config)
     if path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir()):
-        return load(path, arguments.overrides), parent, None
-    found = find_run(arguments.config, parent, hint="give an experiment file, a run, or -- and a command")
+        experiment = load(path, arguments.overrides)
+        return experiment, run_of(experiment), None
+    found = find_run(arguments.config, hint="give an experiment file, a run, or -- and a command")
     if arguments.overrides:
         raise UserError(f"{found.run_id} continues with its own config: leave out {arguments.overrides[0]}")
     experiment = stored_experiment(found)
     # The run may continue with another number of processes.
     resources = replace(experiment.resources, world_size=None)
     earlier = None if arguments.fresh else earlier_processes(found, experiment, os.environ)
-    return replace(experiment, resources=resources), found.path.parent, earlier
+    return replace(experiment, resources=resources), found, earlier
 
 
 def world_of_this_process(environ: Mapping[str, str]) -> World | None:
@@ -113,27 +114,26 @@ def is_forced_local(environ: Mapping[str, str]) -> bool:
     raise UserError(f"STK_FORCE_LOCAL is {word!r}: use one of {', '.join(_TRUE)} or {', '.join(_FALSE[1:])}")
 
 
-def _run_as_rank(experiment: Experiment, parent: Path, world: World) -> int:
+def _run_as_rank(experiment: Experiment, target: RunDir, world: World) -> int:
     # Imported here, because only a rank needs torch. Ranks of a job stop like those of `stk submit`.
     from slurm.job.stop_signals import JobStop
     from slurm.job.task import run_rank
 
     # Before the folder is made: a stop signal during that must not count as a crash.
     stop = JobStop(is_watched="SLURM_JOB_ID" in os.environ).install()
-    target = create_run(experiment, parent)
+    fill_run(target, experiment)
     code = exit_status(lambda: run_rank(target, world, stop), target.path)
     # In a job, the batch script needs the original status to see that the run has not finished.
     has_left = code == ExitCode.YIELDED and "SLURM_JOB_ID" not in os.environ
     return ExitCode.INTERRUPTED if has_left else code
 
 
-def _warn_about_changes(experiment: Experiment, parent: Path, world: World, arguments: Namespace) -> None:
+def _warn_about_changes(experiment: Experiment, target: RunDir, world: World, arguments: Namespace) -> None:
     if arguments.new_code:
         raise UserError(
             "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
             "`stk submit`, `stk resume` or `stk run --procs N`"
         )
-    target = run_of(experiment, parent)
     # Every rank checks and refuses: otherwise the others would wait for rank 0.
     changes = data_warnings(target, experiment)
     if world.rank == 0:
@@ -147,9 +147,12 @@ def _several_ranks(size: int, experiment: Experiment) -> list[str]:
 
 
 def _run_here(
-    experiment: Experiment, parent: Path, arguments: Namespace, machines: Machines, environ: Mapping[str, str]
+    experiment: Experiment,
+    target: RunDir,
+    arguments: Namespace,
+    machines: Machines,
+    environ: Mapping[str, str],
 ) -> int:
-    target = run_of(experiment, parent)
     # Several machines may share the folder: only the first one checks it, or sets it aside.
     if machines.node == 0 and target.result.exists() and not arguments.fresh:
         warn(change_warnings(target, experiment, new_code=False))
@@ -221,7 +224,7 @@ def _run_together(
     )
     with meet_nodes(machines, target, experiment.train.rendezvous_timeout_s) as nodes:
         # After the rendezvous: it may fail, and machine 0 may have set an earlier folder aside.
-        create_run(experiment, target.path.parent)
+        fill_run(target, experiment)
         # Without a shared folder each machine has its own config, and all must have the same settings.
         take_new_settings(target, experiment)
         print(f"all machines joined; folder {target.path}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 
 from slurm.commands.common import experiment_file, warn
 from slurm.job.save_budget import budgets_of_request, measured_lead_s, too_short
@@ -19,13 +20,12 @@ from toolkit.errors import SchedulerError, SlurmUnavailable, UserError
 from toolkit.precheck.changes import change_warnings
 from toolkit.run.create_run import run_of
 from toolkit.run.kept_code.edited_code import edit_warnings_of_many
-from toolkit.run.run_dir import RunDir, experiment_dir
+from toolkit.run.run_dir import RunDir
 from toolkit.sweeps.folder import SweepDir, read_arrays
 from toolkit.system.output.json_text import json_text
 
 
 def run(arguments: Namespace) -> int:
-    """Submit an experiment to Slurm, or to processes on this machine."""
     if arguments.then or arguments.evaluate is not None:
         return _run_chain(arguments)
     experiment, origins = load_with_origins(experiment_file(arguments.config), arguments.overrides)
@@ -34,9 +34,7 @@ def run(arguments: Namespace) -> int:
     if arguments.fresh or not target.result.exists():
         warn(check_before_queue(experiment, origins, cluster))
     edits = [] if arguments.fresh else change_warnings(target, experiment, new_code=arguments.new_code)
-    submitted = submit(
-        experiment, target.path.parent, cluster, fresh=arguments.fresh, new_code=arguments.new_code
-    )
+    submitted = submit(experiment, target, cluster, fresh=arguments.fresh, new_code=arguments.new_code)
     # After the submission: a live run is refused, and then the warnings do not apply.
     warn(edits)
     return print_submitted(submitted, arguments.json)
@@ -44,8 +42,7 @@ def run(arguments: Namespace) -> int:
 
 def _run_chain(arguments: Namespace) -> int:
     """Submit runs that follow each other, and the evaluation of the last one."""
-    parent = experiment_dir()
-    links = read_links([[arguments.config, *arguments.overrides], *arguments.then], parent)
+    links = read_links([[arguments.config, *arguments.overrides], *arguments.then])
     kind = links[-1].experiment.task.kind
     words = None if arguments.evaluate is None else words_for(arguments.evaluate, kind)
     cluster = choose(arguments.cluster, *(link.run for link in links))
@@ -57,7 +54,7 @@ def _run_chain(arguments: Namespace) -> int:
     evaluation = None
     try:
         how = {"fresh": arguments.fresh, "new_code": arguments.new_code}
-        for submitted in submit_links(links, parent, cluster, **how, last=words is None):
+        for submitted in submit_links(links, cluster, **how, last=words is None):
             if not arguments.json:
                 print(end="\n" if submitted_runs else "")
                 print_submitted(submitted, as_json=False)
@@ -71,7 +68,7 @@ def _run_chain(arguments: Namespace) -> int:
         # Submitted jobs stay even if a later submission fails, so the caller needs their ids.
         if arguments.json and submitted_runs:
             first, *then = [each.to_json() for each in submitted_runs]
-            scores = {"evaluation": evaluation.to_json()} if evaluation else {}
+            scores = {"evaluation": asdict(evaluation)} if evaluation else {}
             print(json_text({**first, "then": then, **scores}))
     return 0
 

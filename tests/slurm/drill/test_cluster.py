@@ -50,8 +50,9 @@ class Played:
     resources: list[Resources] = field(default_factory=list)
     state: str = "running"
 
-    def submit(self, experiment: Experiment, parent: Path, where: str) -> Submitted:
+    def submit(self, experiment: Experiment, wanted: RunDir, where: str) -> Submitted:
         self.resources.append(experiment.resources)
+        parent = wanted.path.parent
         run = RunDir(parent / "drill-1")
         run.checkpoints.mkdir(parents=True, exist_ok=True)
         self.state = "running"

@@ -1,7 +1,8 @@
-"""Launching a plan: submitit's pickle, and sbatch called with our own script."""
+"""What a job needs: submitit's pickle, and sbatch called with our own script."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import pickletools
 
@@ -9,7 +10,9 @@ import pytest
 
 from slurm.job.task import TrainJob
 from slurm.submission.batch.batch_script import JobPlan
-from slurm.submission.submit import launch
+from slurm.submission.job_pickle import pack
+from slurm.submission.submit import submit
+from slurm.submission.submit_job import sbatch
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import User
 from toolkit.errors import SlurmRefused
@@ -23,15 +26,15 @@ def plan(user: User, fake: FakeSlurm) -> JobPlan:
     return JobPlan(experiment=experiment, run=run)
 
 
-def test_the_pickle_calls_the_ranks_function(plan: JobPlan, fake: FakeSlurm) -> None:
-    launch(plan)
+def test_the_pickle_calls_the_ranks_function(plan: JobPlan) -> None:
+    pack(plan.run)
     submission = pickle.loads((plan.run.submitit / "job.pkl").read_bytes())
     assert submission.function == TrainJob(str(plan.run.path))
 
 
-def test_the_pickle_holds_a_path_and_nothing_of_the_experiment(plan: JobPlan, fake: FakeSlurm) -> None:
+def test_the_pickle_holds_a_path_and_nothing_of_the_experiment(plan: JobPlan) -> None:
     """What it names is imported where it is loaded: our callable and submitit's wrapper, no more."""
-    launch(plan)
+    pack(plan.run)
     content = (plan.run.submitit / "job.pkl").read_bytes()
     assert named_globals(content) <= {
         "slurm.job TrainJob",
@@ -59,10 +62,10 @@ def named_globals(content: bytes) -> set[str]:
 
 
 def test_the_pickle_is_there_before_sbatch_is_called(plan: JobPlan, fake: FakeSlurm) -> None:
-    """A refused launch shows what lay there at that moment."""
+    """A refused submission shows what lay there at that moment."""
     fake.submits("refuse", "sbatch: error: no")
-    with pytest.raises(SlurmRefused):
-        launch(plan)
+    with pytest.raises(SlurmRefused, match="sbatch: error: no"):
+        submit(plan.experiment, plan.run, "slurm")
     assert (plan.run.submitit / "job.pkl").exists()
 
 
@@ -77,7 +80,8 @@ def test_job_submitted_inside_a_job_inherits_no_slurm_variables_but_slurm_conf(
         monkeypatch.setenv(name, "7")
     monkeypatch.setenv("SLURM_CONF", "/etc/site/slurm.conf")
     monkeypatch.setenv("MY_TOKEN_FILE", "kept")
-    launch(plan)
+    pack(plan.run)
+    sbatch(plan, os.environ)
     assert not set(leaks) & set(fake.environment)
     assert fake.environment["SLURM_CONF"] == "/etc/site/slurm.conf"
     assert fake.environment["MY_TOKEN_FILE"] == "kept"

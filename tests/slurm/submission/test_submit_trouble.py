@@ -176,7 +176,7 @@ def test_run_with_a_lost_job_is_not_submitted_while_no_controller_answers(
     fake.goes_away()
     run = user.run()
     with pytest.raises(SlurmUnavailable):
-        submit.submit(user.experiment(), run.path.parent, "slurm")
+        submit.submit(user.experiment(), run, "slurm")
     assert run.intent.exists()
 
 

@@ -53,49 +53,46 @@ class KeptProgress(LogDisplay):
             self.has_kept_something = done > self._first
 
 
-class TimeLimitWatch:
-    """Waits for Slurm's warning in a thread, and requeues the job if the next attempt can continue."""
+def await_warning(signal_s: int, progress: KeptProgress, environ: Mapping[str, str]) -> None:
+    """Wait for Slurm's warning in a thread, and act on it. Must be called in the main thread.
 
-    def __init__(self, experiment: Experiment, progress: KeptProgress, environ: Mapping[str, str]) -> None:
-        self._signal_s = signal_lead_s(experiment.resources)
-        self._progress = progress
-        self._environ = environ
+    signal_s   the lead of the warning before the time limit
+    """
 
-    def start(self) -> None:
-        """Block the signal and start the thread. Must be called in the main thread."""
-        # Blocked in all threads, so that only the new one gets it (sigwait). A controller may take long to
-        # answer, and the preparation continues meanwhile.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [_SIGNAL])
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def _wait(self) -> None:
+    def wait() -> None:
         signal.sigwait([_SIGNAL])
         try:
-            self._progress.message(f"stk: {self.answer()}")
+            progress.message(f"stk: {act_on_warning(signal_s, progress, environ)}")
         except StkError as error:
-            self._progress.message(f"stk: not requeued: {error}")
+            progress.message(f"stk: not requeued: {error}")
 
-    def answer(self) -> str:
-        """Act on a warning; return the action as a sentence. Raises SchedulerError."""
-        job = Job.around(self._environ)
-        facts = job.facts(PATIENCE_S)
-        why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=self._signal_s))
-        if why == CANCELLED or is_back(facts, job.restart):
-            return f"the job was stopped: {why}"
-        if why == TIME_LIMIT and not self._progress.has_kept_something:
-            return (
-                "the time limit is near, and another attempt could reuse nothing: the job needs a "
-                "longer resources.time"
-            )
-        programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)
-        return f"the job was stopped: {why}; it is requeued, and keeps the finished parts"
+    # Blocked in all threads, so that only the new one gets it (sigwait). A controller may take long to
+    # answer, and the preparation continues meanwhile.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [_SIGNAL])
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def act_on_warning(signal_s: int, progress: KeptProgress, environ: Mapping[str, str]) -> str:
+    """Requeue the job if the next attempt can continue; return the action. Raises SchedulerError."""
+    job = Job.around(environ)
+    facts = job.facts(PATIENCE_S)
+    why = why_of(job, facts, StopEvidence(reason=WARNING, restart=job.restart, signal_s=signal_s))
+    if why == CANCELLED or is_back(facts, job.restart):
+        return f"the job was stopped: {why}"
+    if why == TIME_LIMIT and not progress.has_kept_something:
+        return (
+            "the time limit is near, and another attempt could reuse nothing: the job needs a "
+            "longer resources.time"
+        )
+    programs.patiently(lambda: programs.requeue(job.id, timeout_s=10), PATIENCE_S)
+    return f"the job was stopped: {why}; it is requeued, and keeps the finished parts"
 
 
 def run_job(folder: RunDir, environ: Mapping[str, str]) -> int:
     """Prepare the data of the experiment in a folder, inside a job; return the exit code."""
     experiment = load_to_run(folder.config)
     progress = KeptProgress(experiment.data.RESUMABLE_STAGE)
-    TimeLimitWatch(experiment, progress, environ).start()
+    await_warning(signal_lead_s(experiment.resources), progress, environ)
     workers = getattr(experiment.data, "workers", None) or 1
     processes = f"{workers} process{'' if workers == 1 else 'es'}"
     progress.message(f"preparing on {os.uname().nodename}, with {processes}")

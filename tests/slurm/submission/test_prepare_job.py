@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from slurm.config.resources import Group, Resources
-from slurm.job.preparation import KeptProgress, TimeLimitWatch
+from slurm.job.preparation import KeptProgress, act_on_warning
 from slurm.status.submissions import submissions
 from slurm.submission.prepare_job import PreparePlan, as_preparation
 from tests.slurm.support.fake_slurm import FakeSlurm
@@ -184,8 +184,9 @@ def test_request_that_came_before_the_preparation_was_ready_ends_it(user: User, 
     assert end_with_pending_sigterm(["slurm.job.preparation", folder]) == ExitCode.INTERRUPTED
 
 
-def watch(job: PretendJob, progress: KeptProgress) -> TimeLimitWatch:
-    return TimeLimitWatch(load_resolved(job.run.config), progress, job.environ)
+def warned(job: PretendJob, progress: KeptProgress) -> str:
+    """What the job does about Slurm's warning."""
+    return act_on_warning(Resources().signal_s, progress, job.environ)
 
 
 def progress(*done: int, job: str = "shards") -> KeptProgress:
@@ -197,27 +198,27 @@ def progress(*done: int, job: str = "shards") -> KeptProgress:
 
 def test_preparation_with_progress_is_requeued_before_the_time_limit(job: PretendJob) -> None:
     job.says(EndTime=_soon())
-    assert "is requeued" in watch(job, progress(10, 20)).answer()
+    assert "is requeued" in warned(job, progress(10, 20))
     assert job.requeues == [["requeue", "101"]]
 
 
 @pytest.mark.parametrize("done", [[], [10], [10, 10]])
 def test_preparation_without_lasting_progress_is_not_requeued(job: PretendJob, done: list[int]) -> None:
     job.says(EndTime=_soon())
-    assert "needs a longer resources.time" in watch(job, progress(*done)).answer()
-    assert "needs a longer resources.time" in watch(job, progress(1, 2, job="read table")).answer()
+    assert "needs a longer resources.time" in warned(job, progress(*done))
+    assert "needs a longer resources.time" in warned(job, progress(1, 2, job="read table"))
     assert job.requeues == []
 
 
 def test_preempted_preparation_is_always_requeued(job: PretendJob) -> None:
     job.is_preempted()
-    assert "preempted" in watch(job, progress()).answer()
+    assert "preempted" in warned(job, progress())
     assert job.requeues == [["requeue", "101"]]
 
 
 def test_cancelled_preparation_is_not_requeued(job: PretendJob) -> None:
     job.is_cancelled()
-    assert watch(job, progress(10, 20)).answer() == "the job was stopped: cancelled"
+    assert warned(job, progress(10, 20)) == "the job was stopped: cancelled"
     assert job.requeues == []
 
 
@@ -228,16 +229,14 @@ def _soon() -> str:
 def test_warning_signal_is_handled_even_if_the_script_ignored_it(job: PretendJob) -> None:
     job.says(EndTime=_soon())
     program = (
-        "import sys, threading\nfrom pathlib import Path\n"
-        "from slurm.job.preparation import KeptProgress, TimeLimitWatch\n"
-        "from toolkit.config import load_resolved\n"
-        "import os\n"
-        "watch = TimeLimitWatch(load_resolved(Path(sys.argv[1])), KeptProgress(), os.environ)\n"
-        "watch.start()\nprint('ready', flush=True)\n"
+        "import os, threading\n"
+        "from slurm.job.preparation import KeptProgress, await_warning\n"
+        f"await_warning({Resources().signal_s}, KeptProgress(), os.environ)\n"
+        "print('ready', flush=True)\n"
         "[each.join() for each in threading.enumerate() if each.daemon]\n"
     )
     process = subprocess.Popen(
-        ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program, job.run.config],
+        ["bash", "-c", 'trap "" USR2; exec "$@"', "-", sys.executable, "-c", program],
         env={**job.environ, **CODE, "PATH": f"{job.environ['PATH']}:/usr/bin:/bin"},
         stdout=subprocess.PIPE,
         text=True,

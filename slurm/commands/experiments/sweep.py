@@ -12,7 +12,7 @@ from typing import Any
 from slurm.commands.common import warn
 from slurm.commands.experiments import sweep_actions
 from slurm.commands.experiments.submit import choose
-from slurm.commands.experiments.sweep_actions import print_submitted, submit, train
+from slurm.commands.experiments.sweep_actions import print_submitted, start_runs
 from slurm.status.rows import status
 from slurm.submission.checks.early_checks import check_before_queue
 from slurm.sweeps.actions import END_THERE, cancel, renew_code, write_down
@@ -53,7 +53,6 @@ def run(arguments: Namespace) -> int:
     warn([*wanted.warnings, *check_candidates(wanted.to_start, cluster)])
     warn(renew_code(wanted.known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if not arguments.json:
-        # Imported here: rich is slow to import, and --json does not need it.
         from slurm.status.table import console_for_tables
         from slurm.sweeps.table import preview
 
@@ -121,9 +120,7 @@ def _start_runs(wanted: Wanted, arguments: Namespace, cluster: str) -> Submitted
     """Write the record of the sweep and start its runs."""
     if cluster == "local":
         write_down(wanted.folder, wanted.record, wanted.to_start)
-        handed = train(wanted.to_start, arguments)
-    else:
-        handed = submit(wanted.folder, wanted.record, wanted.to_start, wanted.live, arguments)
+    handed = start_runs(wanted.folder, wanted.record, wanted.to_start, wanted.live, cluster, arguments)
     if arguments.cancel_removed and not handed.code:
         cancelled = cancel(wanted.folder, wanted.removed)
         warn([*cancelled.warnings, *(f"{run_id} {END_THERE}" for run_id in cancelled.elsewhere)])

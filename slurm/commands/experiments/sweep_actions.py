@@ -48,7 +48,6 @@ def _status(arguments: Namespace) -> int:
 
 
 def _cancel(arguments: Namespace) -> int:
-    """Cancel runs that wait or train."""
     folder, record = _named(arguments)
     members = record.everyone if arguments.cancel_removed else record.members
     runs = [folder.run(each.run_id) for each in members]
@@ -91,7 +90,6 @@ def _find_lost_jobs(folder: SweepDir, runs: Sequence[RunDir]) -> None:
 
 
 def _resume(arguments: Namespace) -> int:
-    """Submit runs that have ended unfinished, and those not submitted yet."""
     folder, record = _named(arguments)
     if not arguments.dry_run:
         check_sweep(folder)
@@ -103,10 +101,7 @@ def _resume(arguments: Namespace) -> int:
     handed = SubmittedRuns()
     warn(renew_code(known, asked=arguments.new_code, cluster=cluster, dry_run=arguments.dry_run))
     if runs and not arguments.dry_run:
-        if cluster == "local":
-            handed = train(runs, arguments)
-        else:
-            handed = submit(folder, record, runs, live, arguments)
+        handed = start_runs(folder, record, runs, live, cluster, arguments)
     if arguments.json:
         later = [one.run.run_id for one in handed.later]
         jobs = {run.run_id: job.job_id for run, job in handed.jobs.items()}
@@ -121,7 +116,6 @@ def _resume(arguments: Namespace) -> int:
 
 
 def _report(arguments: Namespace) -> int:
-    """Write the report of a sweep, and show its table."""
     from slurm.status.table import console_for_tables
     from slurm.sweeps.overview import overview
     from toolkit.sweeps.results.collect import read_results, to_json
@@ -171,10 +165,17 @@ def _named(arguments: Namespace) -> tuple[SweepDir, Record]:
     return folder, record
 
 
-def submit(
-    folder: SweepDir, record: Record, runs: Sequence[Candidate], live: Sequence[str], arguments: Namespace
+def start_runs(
+    folder: SweepDir,
+    record: Record,
+    runs: Sequence[Candidate],
+    live: Sequence[str],
+    cluster: str,
+    arguments: Namespace,
 ) -> SubmittedRuns:
-    """Submit runs to Slurm, as many as the options allow."""
+    """Submit runs to Slurm, or train them here one after the other: as many as the options allow."""
+    if cluster == "local":
+        return _train(runs, arguments)
     limits = {"max_parallel": arguments.max_parallel, "at_most": arguments.at_most}
     with _bar(len(runs), quiet=arguments.json) as tick:
         return start(folder, record, runs, live, **limits, tick=tick)
@@ -197,11 +198,8 @@ def _bar(runs: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
-    """Train the runs here one after the other, as many as the options allow. Ctrl-C ends all of them.
-
-    The result has the highest exit code.
-    """
+def _train(wanted: Sequence[Candidate], arguments: Namespace) -> SubmittedRuns:
+    """Train the runs here; the result has the highest exit code. Ctrl-C ends all of them."""
     count = min(len(wanted), arguments.at_most or len(wanted))
     done = SubmittedRuns(later=list(wanted[count:]), why=f"--at-most is {count}")
     for number, one in enumerate(wanted[:count], start=1):
@@ -228,7 +226,6 @@ def _is_left_out(one: Candidate) -> bool:
 
 
 def _train_one(one: Candidate, *, quiet: bool) -> int:
-    """Train a run and return the exit code."""
     from toolkit.launch.launcher import launch
 
     is_new = fill_run(one.run, one.experiment)
@@ -247,7 +244,6 @@ def _train_one(one: Candidate, *, quiet: bool) -> int:
 def print_submitted(
     folder: SweepDir, wanted: Sequence[Candidate], handed: SubmittedRuns, cluster: str
 ) -> None:
-    """Print the result, and how to follow it."""
     if not wanted:
         print("nothing to do: every run has finished or is live")
         return

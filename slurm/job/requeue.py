@@ -9,7 +9,7 @@ start again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -211,24 +211,19 @@ def start_again(
         following = chain(run, job.id, job.environ, exclude)
         note_event(run, "chained", job_id=job.id, next_job_id=following.job_id, why=why, restart=job.restart)
 
-    ways = (chain_next, requeue) if chained else (requeue, chain_next)
-    _first_that_works(ways, patience_s)
+    refusals: list[str] = []
+    for way in (chain_next, requeue) if chained else (requeue, chain_next):
+        try:
+            return programs.patiently(way, patience_s)
+        except (SlurmRefused, OSError) as refusal:
+            # OSError: the next job needs a file that cannot be written, as on a full disk.
+            refusals.append(str(refusal))
+    raise SlurmRefused("\n".join(refusals))
 
 
 def _note_requeue(run: RunDir, job: Job, why: str, *, by: str) -> None:
     note_event(run, "requeue", job_id=job.id, why=why, by=by, restart=job.restart)
     record_script(run, job.environ)
-
-
-def _first_that_works(ways: Iterable[Callable[[], None]], patience_s: float) -> None:
-    """Take the first way that Slurm accepts and that needs no file which cannot be written."""
-    refusals: list[str] = []
-    for way in ways:
-        try:
-            return programs.patiently(way, patience_s)
-        except (SlurmRefused, OSError) as refusal:
-            refusals.append(str(refusal))
-    raise SlurmRefused("\n".join(refusals))
 
 
 def seen_before(run: RunDir, job: Job) -> StopEvidence:

@@ -134,11 +134,8 @@ def poll(ids: Iterable[str]) -> dict[str, JobState]:
         starts.setdefault((start.job_id, start.raw_id), []).append(start)
     states |= _pick(gone, {key: from_accounting(group) for key, group in starts.items()})
     arrays = {base_id(job_id) for job_id, _ in starts if "_" in job_id}
-    missing = {
-        key: NEVER_STARTED if "_" in key and is_job_id(key) and base_id(key) in arrays else UNKNOWN
-        for key in ids
-    }
-    return missing | {key: states[key] for key in ids if key in states}
+    never_started = {key for key in gone if "_" in key and is_job_id(key) and base_id(key) in arrays}
+    return {key: states.get(key, NEVER_STARTED if key in never_started else UNKNOWN) for key in ids}
 
 
 def _ids_to_query(ids: list[str]) -> list[str]:

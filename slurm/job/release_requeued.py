@@ -27,20 +27,18 @@ class Releaser:
     def __init__(self) -> None:
         self._asked: dict[tuple[str, int], float] = {}
 
-    def release(self, row: RunStatus) -> bool:
-        """Release a requeued job that waits for its begin time; return whether it was released now."""
+    def release(self, row: RunStatus) -> None:
+        """Release a requeued job that waits for its begin time, unless that has just been done."""
         if row.job_id is None or not waits_for_begin_time(row):
-            return False
+            return
         start, now = (row.job_id, row.restarts), time.monotonic()
         if now - self._asked.get(start, -_AGAIN_S) < _AGAIN_S:
-            return False
+            return
         try:
             programs.release_now(row.job_id)
+            self._asked[start] = now
         except SchedulerError as error:
+            # The job may have started, or no controller answers: the next round tries again.
             if "permission denied" in str(error):
                 # It is another user's job.
                 self._asked[start] = math.inf
-            # The job may have started, or no controller answers: the next round tries again.
-            return False
-        self._asked[start] = now
-        return True

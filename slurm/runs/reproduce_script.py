@@ -125,18 +125,22 @@ def gather(run: RunDir, *, force: bool = False) -> Facts:
     experiment = load_resolved(run.config)
     _check_folder(run, experiment)
     check_inputs(experiment)
-    begun = next(filter(None, (_valid_time(each.time_start) for each in read_attempts(run))), None)
+    starts = (number(each.time_start) for each in read_attempts(run))
     for problem in () if force else replaced_models(run, experiment):
         raise UserError(f"{problem}. --force repeats the run with it")
     manifest = newest_manifest(run)
     sources = tuple(experiment.data.source_files(silent))
     recorded = recorded_sources(experiment.data, manifest.get("data"))
     if recorded is not None:
-        _check_sources(run, sources, recorded)
+        changed = [str(path) for path, sha256 in sources if sha256 not in recorded]
+        if changed:
+            raise UserError(
+                f"{run.run_id} was trained on other contents of {', '.join(changed)}: restore them"
+            )
     return Facts(
         run=run,
         experiment=experiment,
-        begun=begun,
+        begun=next((start for start in starts if start is not None and 0 < start < _NO_DATE), None),
         torch=_version(manifest.get("torch")),
         sources=(*sources, *_code_files(run, experiment, force=force)),
         verified=recorded is not None or not sources,
@@ -183,24 +187,12 @@ def _code_files(run: RunDir, experiment: Experiment, *, force: bool) -> Iterator
             yield file, hashlib.sha256(copy.read_bytes()).hexdigest()
 
 
-def _valid_time(found: object) -> float | None:
-    """Return a time that has a date; None for anything else."""
-    moment = number(found)
-    return moment if moment is not None and 0 < moment < _NO_DATE else None
-
-
 def _version(found: object) -> str | None:
     """Return a version from a manifest; None if it is invalid, because it becomes part of a script."""
     with suppress(InvalidVersion, TypeError):
         if isinstance(found, str) and found.isascii():
             return str(Version(found))
     return None
-
-
-def _check_sources(run: RunDir, sources: tuple[tuple[Path, str], ...], recorded: set[str]) -> None:
-    changed = [str(path) for path, sha256 in sources if sha256 not in recorded]
-    if changed:
-        raise UserError(f"{run.run_id} was trained on other contents of {', '.join(changed)}: restore them")
 
 
 def script(facts: Facts, python: str = sys.executable) -> str:

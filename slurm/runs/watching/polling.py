@@ -53,8 +53,8 @@ class RateLimitedPoll:
         try:
             found = poll(ids)
             self._known.update(found)
-            is_short = not any(job.is_terminal or job == UNKNOWN for job in found.values())
-            questions = 1 if is_short else 2
+            if not any(job.is_terminal or job == UNKNOWN for job in found.values()):
+                questions = 1
         except SchedulerError as error:
             self._trouble = error
         finally:

@@ -85,7 +85,6 @@ def _flushed(argv: Sequence[str] | None, output: CommandOutput) -> tuple[str, in
             from slurm.commands import workloads
 
             return arguments.command, workloads.run(arguments)
-        # Imported here, so that no command pays for the imports of another one.
         command = import_module(arguments.command, arguments.command)
         return arguments.command, int(command.run(arguments))
     except Exception:
@@ -137,7 +136,6 @@ def _refuse_two_values(arguments: argparse.Namespace) -> None:
     """Raise UserError if an option and a key=value set a key differently: one of them would be ignored."""
     if not (arguments.resource_overrides and arguments.overrides):
         return
-    # Imported here, so that no other command pays for the import.
     from toolkit.config.composition.overrides import last_values
 
     typed = last_values(arguments.overrides)

@@ -56,7 +56,6 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
     place = next(typed, places[-1])
     before, after = [*words[1:place]], [*words[place + 1 :]]
     if name == "sweep":
-        # Imported here: only sweeps need it.
         from slurm.commands.experiments.sweep_actions import ACTIONS
 
         if config in ACTIONS:
@@ -69,8 +68,6 @@ def refuse_without_dashes(words: Sequence[str], config: str, strays: Sequence[st
 
 
 def _is_run(name: str) -> bool:
-    """Whether there is a run of this name."""
-    # Imported here: only the error about a command needs it.
     from toolkit.run.run_dir import runs_of_experiment
 
     return "/" not in name and bool(runs_of_experiment(name))

@@ -50,7 +50,6 @@ class Parser(argparse.ArgumentParser):
     """A parser with a pointer to --help after each error."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage, the error and a pointer to --help; exit with 2."""
         if message.endswith(": CONFIG"):
             message = (
                 "CONFIG is missing: give an experiment file such as configs/quickstart.yaml, or your own "

@@ -32,7 +32,6 @@ COMMANDS = {
 
 
 def import_module(command: str, module: str) -> Any:
-    """Import a module from the package of a command."""
     return importlib.import_module(f"slurm.commands.{COMMANDS[command]}.{module}")
 
 

@@ -47,8 +47,6 @@ def add(parsers: Parsers, only: Collection[str] | None) -> dict[str, str]:
 
 
 def run(arguments: Namespace) -> int:
-    """Run the command that was parsed; return its exit code."""
-    # Imported here, because --help and completion do not need it.
     from slurm.commands.run_snapshot import SnapshotHost
 
     code = arguments.workload_run

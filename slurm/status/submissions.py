@@ -105,7 +105,6 @@ def last_submission(run: RunDir) -> Submission | None:
 
 def last_resources(run: RunDir) -> Resources:
     """Return the resources of the last submission; for a run that was never submitted, its config's."""
-    # Imported here: it is slow to import, and a query of a job's state does not need it.
     from toolkit.config import load_submitted
 
     resources: Resources = load_submitted(run.config, run.job).resources

@@ -43,7 +43,6 @@ class _Place:
         self._enter(parser)
 
     def _enter(self, parser: argparse.ArgumentParser) -> None:
-        """Continue with the arguments of a (sub)command."""
         self.parser = parser
         self.waiting: argparse.Action | None = None
         self.given = 0
@@ -117,7 +116,6 @@ def _values(action: argparse.Action, number: int, words: Sequence[str]) -> Itera
 def _named(name: str, words: Sequence[str]) -> Iterator[Candidate]:
     *before, current = words
     if name in _KEYS:
-        # Imported here because most words need no schema.
         from slurm.commands.completion.keys import keys
 
         key, equals, _ = current.partition("=")

@@ -32,13 +32,11 @@ _PLACE = 50
 
 
 def run(arguments: Namespace) -> int:
-    """Print the resolved experiment and the batch script."""
     experiment, origins = load_with_origins(experiment_file(arguments.config), arguments.overrides)
     target = run_of(experiment)
     job = JobPlan(experiment=experiment, run=target, number=len(submissions(target)))
     facts = job.to_json()
     if arguments.test_only:
-        # Imported here because nothing else of `stk plan` calls Slurm.
         from slurm.client import programs
         from slurm.submission.checks.preflight import preflight
         from slurm.submission.submit_job import environment

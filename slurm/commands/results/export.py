@@ -14,7 +14,6 @@ from toolkit.system.output import amounts
 
 
 def run(arguments: Namespace) -> int:
-    """Export a finished run to a folder, and print the sizes of both."""
     target = find_run(arguments.run)
     made = export_run(target, Path(os.path.expanduser(arguments.folder)))
     if not made.code.exists():

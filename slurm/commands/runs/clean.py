@@ -18,7 +18,6 @@ from toolkit.system.output.sanitize import clean
 
 
 def run(arguments: Namespace) -> int:
-    """Delete old checkpoints, after a preview and a question."""
     parent = experiment_dir()
     wishes = Wishes(
         keep_last=arguments.keep_last,

@@ -12,7 +12,6 @@ from toolkit.run.run_dir import RunDir, find_run
 
 
 def run(arguments: Namespace) -> int:
-    """Requeue running jobs, and let requeued jobs start at once."""
     targets = [find_run(name) for name in arguments.runs]
     now = dict(zip(targets, status(targets), strict=True))
 

@@ -85,7 +85,6 @@ def _ended(run: RunDir, attempt: LoggedAttempt, *, is_newest: bool) -> str:
         return attempt.record.why
     if attempt.time_s is not None:
         return "–"
-    # Imported here, because the code for Slurm is slow to import.
     from slurm.status.rows import status
 
     if is_newest and ((now := status([run])[0]).state == "running" or now.doing == "starting"):

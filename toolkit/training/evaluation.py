@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -168,39 +168,32 @@ class _SplitScores:
     def __init__(self, samples: int, sums: int) -> None:
         self._sums = np.zeros(sums)
         self._seen = np.zeros(samples, dtype=np.int64)
-        self._outputs: dict[str, _Output] = {}
+        self._outputs: dict[str, list[tuple[Array, Lists]]] = {}
 
     def add(self, indices: Array, scores: _BatchScores) -> None:
         self._sums += scores.sums
         self._seen[indices] += 1
         for name, lists in scores.outputs.items():
-            self._outputs.setdefault(name, _Output(len(self._seen))).add(name, indices, lists)
+            found = f"{len(lists)} outputs {name!r} for {len(indices)} samples"
+            assert len(lists) == len(indices), f"{found}, expected one of each"
+            self._outputs.setdefault(name, []).append((indices, lists))
 
     def evaluation(self) -> Evaluation:
         assert (self._seen == 1).all(), "an evaluation must count every sample exactly once"
-        return Evaluation(self._sums, {name: output.lists() for name, output in self._outputs.items()})
+        count = len(self._seen)
+        return Evaluation(self._sums, {name: _joined(each, count) for name, each in self._outputs.items()})
 
 
-class _Output:
-    """One output of a split: its batches in order of arrival, whose types may differ."""
-
-    def __init__(self, samples: int) -> None:
-        self._batches: list[tuple[Array, Lists]] = []
-        self._lengths = np.zeros(samples, dtype=np.int64)
-
-    def add(self, name: str, indices: Array, lists: Lists) -> None:
-        found = f"{len(lists)} outputs {name!r} for {len(indices)} samples"
-        assert len(lists) == len(indices), f"{found}, expected one of each"
-        self._batches.append((indices, lists))
-        self._lengths[indices] = np.diff(lists.offsets)
-
-    def lists(self) -> Lists:
-        """The lists in the order of the samples, in a type that holds the values of all batches."""
-        # A batch without values, such as one of empty lists, may have any type.
-        types = {lists.values.dtype for _, lists in self._batches if len(lists.values)}
-        offsets = offsets_of(self._lengths)
-        values = np.empty(offsets[-1], np.result_type(*types or {np.dtype(np.int64)}))
-        for indices, lists in self._batches:
-            for index, each in zip(indices, lists, strict=True):
-                values[offsets[index] : offsets[index + 1]] = each
-        return Lists(values, offsets)
+def _joined(batches: Sequence[tuple[Array, Lists]], samples: int) -> Lists:
+    """The lists of all batches in the order of the samples, in a type that holds all their values."""
+    # A batch without values, such as one of empty lists, may have any type.
+    types = {lists.values.dtype for _, lists in batches if len(lists.values)}
+    lengths = np.zeros(samples, dtype=np.int64)
+    for indices, lists in batches:
+        lengths[indices] = np.diff(lists.offsets)
+    offsets = offsets_of(lengths)
+    values = np.empty(offsets[-1], np.result_type(*types or {np.dtype(np.int64)}))
+    for indices, lists in batches:
+        for index, each in zip(indices, lists, strict=True):
+            values[offsets[index] : offsets[index + 1]] = each
+    return Lists(values, offsets)

@@ -17,7 +17,7 @@ from torch import nn
 from tests.toolkit.workloads.text_classification.tiny_texts import write_docnn
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import FastReduction
-from toolkit.run.failure.classes import OUT_OF_MEMORY, describe
+from toolkit.run.failure.classes import OUT_OF_MEMORY, class_of
 from toolkit.system.world import World
 
 _HOLDS = {"value": 1.0}
@@ -53,7 +53,7 @@ def out_of_memory() -> dict[str, float]:
     try:
         torch.empty(1 << 44, dtype=torch.uint8, device="cuda")
     except Exception as error:
-        found, _ = describe(error)
+        found = class_of(error)
     assert found == OUT_OF_MEMORY, found
     return _HOLDS
 

@@ -23,7 +23,7 @@ from toolkit.distributed.process_group import Group
 from toolkit.errors import UserError
 from toolkit.files import read_json, write_json
 from toolkit.run.events import failure_events, note_event
-from toolkit.run.failure.classes import OF_A_SAMPLE, describe
+from toolkit.run.failure.classes import OF_A_SAMPLE, class_of
 from toolkit.run.run_dir import RunDir
 
 #: Other samples that are tried for comparison: if they fail as well, the model is the cause.
@@ -171,7 +171,7 @@ def _why_it_fails(sample: np.ndarray, attempt: Try) -> str:
     try:
         loss = attempt(sample)
     except Exception as error:
-        if describe(error)[0] not in OF_A_SAMPLE:
+        if class_of(error) not in OF_A_SAMPLE:
             raise
         return f"{type(error).__name__}: {error}".partition("\n")[0]
     return "" if math.isfinite(loss) else f"the loss is {loss}"

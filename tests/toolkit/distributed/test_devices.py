@@ -29,7 +29,7 @@ from toolkit.distributed.devices import (
 )
 from toolkit.errors import DeviceError, UserError
 from toolkit.files import read_json_lines
-from toolkit.run.failure.classes import FAILURE_CLASSES, Policy, describe
+from toolkit.run.failure.classes import FAILURE_CLASSES, Policy, class_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system import idle_gpus
 from toolkit.system.world import World
@@ -119,7 +119,7 @@ def test_too_few_gpus_are_refused_with_the_ranks_and_gpus(every: list[RankDevice
         with pytest.raises(UserError) as refusal:
             assign_device(every, rank, {})
         assert all(part in str(refusal.value) for part in named), refusal.value
-    assert describe(refusal.value)[0] == "input"
+    assert class_of(refusal.value) == "input"
 
 
 def test_ranks_may_share_a_gpu_if_nccl_allows_it() -> None:
@@ -156,7 +156,7 @@ def test_devices_with_equal_names_are_alike() -> None:
 def test_unusable_granted_gpus_blame_the_host(facts: HostGpus, wanted: str) -> None:
     with pytest.raises(DeviceError, match="host-7") as error:
         check_gpus(facts, wanted, "host-7")
-    name, _ = describe(error.value)
+    name = class_of(error.value)
     assert FAILURE_CLASSES[name].blames_host
     assert FAILURE_CLASSES[name].policy is Policy.RETRY
 

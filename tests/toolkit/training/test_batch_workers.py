@@ -29,7 +29,7 @@ from tests.support.mounts import give_up
 from tests.support.patience import PATIENCE_S
 from tests.support.registering import ROOT
 from toolkit.errors import UserError
-from toolkit.run.failure.classes import describe
+from toolkit.run.failure.classes import class_of
 from toolkit.training import batch_workers
 from toolkit.training.batch_workers import Ahead, OnDemand, Request, make_batches
 
@@ -186,7 +186,7 @@ def fill_shared_memory() -> None:
     """Print the error of Wide, and its class."""
     with pytest.raises(OSError, match="shared memory") as raised:
         next(make_batches(Wide(), _requests(), CPU, 1))
-    print(describe(raised.value)[0], raised.value)
+    print(class_of(raised.value), raised.value)
 
 
 def test_shared_memory_that_is_full_is_an_error_of_the_host_with_advice() -> None:
@@ -212,7 +212,7 @@ class Refused(Wide):
 def test_shared_memory_that_the_kernel_refuses_is_not_called_a_fault_of_the_batch() -> None:
     with pytest.raises(RuntimeError) as raised:
         next(make_batches(Refused(), _requests(), CPU, 1))
-    assert describe(raised.value)[0] != "input"
+    assert class_of(raised.value) != "input"
 
 
 class Slow(Numbers):
@@ -330,7 +330,7 @@ def test_a_broken_connection_to_a_worker_is_reported_as_its_death_only_if_it_die
     monkeypatch.setattr(stream, "_workers", [SimpleNamespace(sentinel=sentinel)])
     monkeypatch.setattr(batch_workers, "_EXIT_TIMEOUT_S", 0.0)
     with pytest.raises(RuntimeError if is_dead else ConnectionResetError):
-        stream.batch()
+        stream.take(CPU)
     os.close(sentinel)
 
 

@@ -319,10 +319,9 @@ _TESTS: tuple[tuple[str, Callable[[BaseException], bool]], ...] = (
 )
 
 
-def describe(error: BaseException) -> tuple[str, str]:
-    """The class of a failure and what to do about it."""
-    name = next(name for name, fits in _TESTS if fits(error))
-    return name, advice_on(name)
+def class_of(error: BaseException) -> str:
+    """The class of a failure."""
+    return next(name for name, fits in _TESTS if fits(error))
 
 
 def advice_on(name: str) -> str:

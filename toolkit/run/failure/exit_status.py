@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolkit.config.secrets import concealed
 from toolkit.errors import StkError
-from toolkit.run.failure.classes import PEER_LOST, describe
+from toolkit.run.failure.classes import PEER_LOST, class_of
 from toolkit.run.failure.own_frames import own_trace
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.sanitize import clean
@@ -29,7 +29,7 @@ def exit_status(work: Callable[[], int], folder: Path) -> int:
         return error.exit_code
     except Exception as error:
         # If a rank only lost its peers, the log is enough: the first failure matters.
-        if describe(error)[0] != PEER_LOST:
+        if class_of(error) != PEER_LOST:
             print(concealed(own_trace(error)), file=sys.stderr)
         elif not _is_shown(folder):
             print(f"error: rank {os.environ.get('RANK', 0)} lost its peers", file=sys.stderr)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from toolkit.run.disk_reserve import give_up_reserve
-from toolkit.run.failure.classes import FULL_DISK, IO, NO_ROOM, describe
+from toolkit.run.failure.classes import FULL_DISK, IO, NO_ROOM, class_of
 from toolkit.run.failure.records import silent_record, write_first
 from toolkit.run.run_dir import RunDir
 
@@ -19,7 +19,7 @@ def note_full_disk(run: RunDir, nonce: str, error: OSError, record_end: Callable
     record_end  completes the records of the attempt; may raise OSError
     Raises `error` itself if it is of another kind.
     """
-    if describe(error)[0] != IO:
+    if class_of(error) != IO:
         raise error
     kind = FULL_DISK if error.errno in NO_ROOM else IO
     why = f"{error.filename or run.path} cannot be written: {error.strerror}"

@@ -14,7 +14,7 @@ from toolkit.errors import RanksDiverged, StkError, TrainingDiverged
 from toolkit.files import create_once, read_json, read_json_lines, read_object, write_json
 from toolkit.run.disk_reserve import give_up_reserve
 from toolkit.run.events import note_event
-from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, describe
+from toolkit.run.failure.classes import FAILURE_CLASSES, KILLED, PEER_LOST, advice_on, class_of
 from toolkit.run.failure.log_end import last_words
 from toolkit.run.failure.own_frames import own_trace
 from toolkit.run.fence import is_fenced
@@ -43,7 +43,7 @@ def record_failure(
     samples          indices of the current micro-batch
     failure_context  GPU, batch and memory of this rank
     """
-    name, _ = describe(error)
+    name = class_of(error)
     rank, host = _culprit(run, world, error)
     message = str(error) if isinstance(error, StkError) else f"{type(error).__name__}: {error}"
     trace = own_trace(error)
@@ -148,16 +148,13 @@ def write_first(run: RunDir, record: dict[str, Any]) -> bool:
         return False
     facts = ("rank", "host", "phase", "step", "class", "samples", "nonce")
     note_event(run, "failure", **{name: record[name] for name in facts if name in record})
-    try:
-        return _write_first(run, record)
-    except OSError:
-        # A full disk.
-        give_up_reserve(run)
-    try:
-        return _write_first(run, record)
-    except OSError:
-        # The log and the exit status remain.
-        return False
+    for _ in range(2):
+        try:
+            return _write_first(run, record)
+        except OSError:
+            # A full disk. If this room is not enough, the log and the exit status remain.
+            give_up_reserve(run)
+    return False
 
 
 def _write_first(run: RunDir, record: dict[str, Any]) -> bool:

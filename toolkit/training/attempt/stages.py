@@ -37,7 +37,7 @@ from toolkit.run.attempts.attempt import Attempt
 from toolkit.run.attempts.crash_record import close_open_attempt
 from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.events import note_event
-from toolkit.run.failure.classes import OUT_OF_MEMORY, describe
+from toolkit.run.failure.classes import OUT_OF_MEMORY, class_of
 from toolkit.run.failure.records import record_failure
 from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
@@ -245,7 +245,7 @@ class RankAttempt:
         activity = self._activity
         samples = [] if activity.batch is None else activity.batch.tolist()
         found = failure_context(self._context, self._device, self._gpu)
-        if describe(error)[0] == OUT_OF_MEMORY:
+        if class_of(error) == OUT_OF_MEMORY:
             evaluation = self._experiment.evaluation if activity.phase is Phase.EVALUATION else None
             halved = self._context is not None and self._context.precision is not None
             accumulation = self._experiment.train.accumulation

@@ -33,7 +33,7 @@ from toolkit.checkpoint.loading.load import load
 from toolkit.checkpoint.verification import verify, wait_for_manifest
 from toolkit.errors import CheckpointError
 from toolkit.files import crc32
-from toolkit.run.failure.classes import describe
+from toolkit.run.failure.classes import class_of
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
 
@@ -102,7 +102,7 @@ def test_checkpoint_that_cannot_be_read_for_a_moment_is_kept(
     if is_kept:
         with pytest.raises(CheckpointError) as raised:
             loaded(saved)
-        assert describe(raised.value)[0] == "io"
+        assert class_of(raised.value) == "io"
         assert newest.is_dir()
     else:
         assert loaded(saved).progress.step == 10
@@ -218,7 +218,7 @@ def test_host_that_cannot_read_the_manifest_fails_as_its_disk_does(
     monkeypatch.setattr("toolkit.checkpoint.verification.crc32", stale)
     with pytest.raises(CheckpointError, match="this host none") as raised:
         wait_for_manifest(saved.checkpoint(20), 1)
-    assert describe(raised.value)[0] == "io"
+    assert class_of(raised.value) == "io"
 
 
 def failure_of_load(world: World, folder: Path, is_damaged: bool) -> str:
@@ -230,7 +230,7 @@ def failure_of_load(world: World, folder: Path, is_damaged: bool) -> str:
             patch.setattr("toolkit.checkpoint.checksums.crc32", read)
         with pytest.raises(CheckpointError) as raised:
             checkpoints(RunDir(folder), replace(group, world=placed)).load_latest(new_state())
-    return describe(raised.value)[0]
+    return class_of(raised.value)
 
 
 @pytest.mark.parametrize("is_damaged, kind", [(False, "io"), (True, "checkpoint")])

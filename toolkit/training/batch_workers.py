@@ -111,9 +111,7 @@ class Ahead:
             # No assert: `python -O` would not skip.
             if not self._stream.skip_to(request):
                 raise AssertionError("the requested batch is not among the upcoming ones")
-        batch = _move(task, self._stream.batch(), device)
-        seed_everything(*request.seed)
-        return batch
+        return self._stream.take(device)
 
     def close(self) -> None:
         """End the worker processes."""
@@ -130,16 +128,12 @@ def make_batches(
     The generators are seeded from the request before its batch is yielded, even if a worker made it.
     """
     if not workers:
-        for request in requests:
-            batch = _make_batch(task, request, device)
-            seed_everything(*request.seed)
-            yield batch
+        on_demand = OnDemand(seeds_again=True)
+        yield from (on_demand.take(task, request, device) for request in requests)
         return
     with closing(_Stream(task, iter(requests), workers)) as stream:
-        while (coming := stream.request) is not None:
-            batch = _move(task, stream.batch(), device)
-            seed_everything(*coming.seed)
-            yield batch
+        while stream.request is not None:
+            yield stream.take(device)
 
 
 class _Stream:
@@ -148,7 +142,8 @@ class _Stream:
     #: Requests that a new stream may skip: those of a step that has begun.
     _MOST_SKIPPED = 4096
 
-    def __init__(self, task: Task, requests: Iterator[Request], workers: int) -> None:
+    def __init__(self, task: Any, requests: Iterator[Request], workers: int) -> None:
+        self._task = task
         self._requested: deque[Request] = deque()
         self._next = next(requests, None)
         self._rest = requests
@@ -187,14 +182,26 @@ class _Stream:
                 self._next = next(self._rest, None)
         return self.request is not None and self.request.is_same(request)
 
-    def batch(self) -> Any:
-        """The next batch, on the CPU. Raises the error that occurred in the worker."""
+    def take(self, device: torch.device) -> Any:
+        """The next batch on a device. The generators are seeded for the forward pass.
+
+        Raises the error that occurred in the worker.
+        """
+        found = self._next_of_workers()
+        request = self._requested.popleft()
+        if isinstance(found, _Failed):
+            raise found.error
+        batch = self._task.move(found, device)
+        seed_everything(*request.seed)
+        return batch
+
+    def _next_of_workers(self) -> Any:
         if self._batches is None:
             before = set(multiprocessing.active_children())
             self._batches = iter(self._loader)
             self._workers = [each for each in multiprocessing.active_children() if each not in before]
         try:
-            found = next(self._batches)
+            return next(self._batches)
         except (ConnectionError, EOFError, FileNotFoundError):
             # The connections of a dying worker are closed a moment before torch can see that it is dead.
             # Torch raises its own error about that, at the latest when that worker's next batch is due.
@@ -202,10 +209,6 @@ class _Stream:
                 while next(self._batches, None) is not None:
                     pass
             raise
-        self._requested.popleft()
-        if isinstance(found, _Failed):
-            raise found.error
-        return found
 
     def close(self) -> None:
         """Kill the worker processes, even busy ones: they only read data."""
@@ -342,10 +345,6 @@ def _of_a_known_class(error: Exception) -> Exception:
 def _make_batch(task: Task, request: Request, device: torch.device) -> Any:
     seed_everything(*request.seed)
     return task.collate(request.split, request.samples, device)
-
-
-def _move(task: Any, batch: Any, device: torch.device) -> Any:
-    return task.move(batch, device)
 
 
 def _unchanged(batch: Any) -> Any:

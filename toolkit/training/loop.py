@@ -48,7 +48,7 @@ def train(context: TrainContext, stop: Stop) -> Outcome:
 
 def _train(context: TrainContext, stop: Stop) -> Outcome:
     sync = StepSync(context.group.device, context.micro_batches, context.task.train_sums)
-    cost = ExactCost(context, partial(dry_run, context))
+    cost = ExactCost(context)
     if context.state.progress.awaits_evaluation:
         outcome = _repeat_evaluation(context, stop)
         if outcome is not None:

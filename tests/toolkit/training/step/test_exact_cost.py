@@ -36,7 +36,7 @@ def measured(
     noted: list[dict[str, float]] = []
     computed: list[list[int]] = []
 
-    def compute(samples: np.ndarray) -> None:
+    def compute(context: object, samples: np.ndarray) -> None:
         if len(samples) > largest:
             raise torch.OutOfMemoryError
         computed.append(samples.tolist())
@@ -50,7 +50,8 @@ def measured(
         group=SimpleNamespace(world=World(rank=rank, size=of_size, local_rank=rank, local_size=of_size)),
         without_quarantined=lambda samples: samples,
     )
-    cost = ExactCost(training, compute)
+    monkeypatch.setattr(exact_cost, "dry_run", compute)
+    cost = ExactCost(training)
     for _ in range(30):
         cost.measure_if_due(PLAN, 0)
     return noted, computed

@@ -41,7 +41,7 @@ def build_optimizer(model: nn.Module, config: Optimizer, task: Any = None) -> to
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
     ]
-    kind = _kind(config.kind)
+    kind = _eager_kind(config.kind)
     known = inspect.signature(kind).parameters
     if "weight_decay" not in known:
         groups = [{"params": [*decayed, *free]}]
@@ -66,17 +66,14 @@ def _is_plain(parameter: nn.Parameter) -> bool:
 
 
 @cache
-def _kind(name: str) -> Callable[..., torch.optim.Optimizer]:
-    return _eager(getattr(torch.optim, OPTIMIZERS[name].name))
-
-
-def _eager(kind: Callable[..., torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+def _eager_kind(name: str) -> Callable[..., torch.optim.Optimizer]:
     """Return an optimizer class without torch's compiler wrappers around its methods.
 
     Their first call imports the compiler: two seconds of CPU at every start of every rank, although nothing
     is compiled. The wrapper of `step` also disables gradients, which this keeps.
     """
+    kind = getattr(torch.optim, OPTIMIZERS[name].name)
     wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
-    step = torch.no_grad()(inspect.unwrap(kind.step))  # type: ignore[attr-defined]
-    return type(kind.__name__, (kind,), {**methods, "step": step})  # type: ignore[arg-type]
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    return type(kind.__name__, (kind,), {**methods, "step": step})

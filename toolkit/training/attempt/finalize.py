@@ -36,8 +36,10 @@ def finish(run: RunDir, context: TrainContext, stop: Stop, attempts: int, second
         # Lines that found no room before.
         context.metrics_writer.flush()
     metrics = {"train": _train_metrics(run, context.schedule.epoch(progress.step))}
-    for split in _final_splits(context):
-        metrics[split] = _score(run, context, stop, split, best_step)
+    splits = ["validation", "test"] if context.experiment.evaluation.test else ["validation"]
+    for split in splits:
+        if split in context.task.splits:
+            metrics[split] = _score(run, context, stop, split, best_step)
     if context.group.world.is_main:
         result = {
             "state": "finished",
@@ -94,11 +96,6 @@ def _write(run: RunDir, context: TrainContext, result: dict[str, Any]) -> None:
     metrics = {split: json_numbers(each) for split, each in result["metrics"].items()}
     context.leave_if_replaced()
     write_json(run.result, {**result, "metrics": metrics})
-
-
-def _final_splits(context: TrainContext) -> list[str]:
-    wanted = ["validation", "test"] if context.experiment.evaluation.test else ["validation"]
-    return [split for split in wanted if split in context.task.splits]
 
 
 def _score(run: RunDir, context: TrainContext, stop: Stop, split: str, step: int) -> dict[str, float]:

@@ -117,15 +117,14 @@ def _fault(path: str) -> str:
         return "" if not os.path.islink(path) else "is a broken link"
     except OSError as error:
         return f"cannot be checked ({error.strerror})"
-    mode = stat.filemode(found.st_mode)
+    owned, mode = f"belongs to user {user_name(found.st_uid)}", stat.filemode(found.st_mode)
     if found.st_uid not in (os.geteuid(), 0):
-        return f"belongs to user {user_name(found.st_uid)} (mode {mode})"
+        return f"{owned} (mode {mode})"
     if found.st_mode & stat.S_IWOTH:
-        return f"belongs to user {user_name(found.st_uid)}, and everybody may write it (mode {mode})"
+        return f"{owned}, and everybody may write it (mode {mode})"
     is_own_group = found.st_gid == _private_group(os.geteuid()) and not _has_access_list(path)
     if found.st_mode & stat.S_IWGRP and not is_own_group:
-        who = f"the group {_group(found.st_gid)} may write it"
-        return f"belongs to user {user_name(found.st_uid)}, and {who} (mode {mode})"
+        return f"{owned}, and the group {_group(found.st_gid)} may write it (mode {mode})"
     return ""
 
 

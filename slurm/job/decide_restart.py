@@ -50,7 +50,7 @@ from slurm.status.submissions import last_resources, last_submission
 from slurm.submission.batch.batch_script import IN_PLACE
 from slurm.submission.checks.preflight import check_fits, read_facts
 from slurm.submission.submit_job import names_of_slurm, without_hosts
-from toolkit.config import load, load_submitted
+from toolkit.config import load, load_resolved
 from toolkit.config.secrets import concealed
 from toolkit.errors import SchedulerError, SlurmUnavailable, StkError
 from toolkit.exit_codes import ExitCode
@@ -302,7 +302,7 @@ def _decision(step: Step) -> Decision:
     )
     try:
         _insisting(record)
-        decision = restart_policy.after_failure(run, load_submitted(run.config, run.job))
+        decision = restart_policy.after_failure(run, load_resolved(run.config, run.job))
         # On a full disk the next attempt would end like this one.
         keep_reserve(run)
         return decision

@@ -34,7 +34,7 @@ from slurm.job.stop_signals import JobStop
 from slurm.status.submissions import last_resources, record_script
 from slurm.submission.batch.job_options import signal_lead_s
 from slurm.submission.submit_job import chain, excludable, names_of_slurm
-from toolkit.config import load_submitted
+from toolkit.config import load_resolved
 from toolkit.errors import SchedulerError, SlurmRefused, StkError
 from toolkit.reliability import restart_policy
 from toolkit.reliability.notifications.notify import notify
@@ -165,7 +165,7 @@ def continue_run(run: RunDir, job: Job, facts: Mapping[str, str], why: str, pati
     elif facts.get("BatchFlag") == "0":
         note_event(run, "not_requeued", job_id=job.id, why=why, reason="an interactive job has no queue")
     else:
-        decision = restart_policy.after_stop(run, load_submitted(run.config, run.job), why)
+        decision = restart_policy.after_stop(run, load_resolved(run.config, run.job), why)
         if decision.action == "retry":
             start_again(run, job, why, wants_chain(run, why), patience_s=patience_s)
             notify(run, "requeue", why)

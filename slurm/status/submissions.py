@@ -105,9 +105,9 @@ def last_submission(run: RunDir) -> Submission | None:
 
 def last_resources(run: RunDir) -> Resources:
     """Return the resources of the last submission; for a run that was never submitted, its config's."""
-    from toolkit.config import load_submitted
+    from toolkit.config import load_resolved
 
-    resources: Resources = load_submitted(run.config, run.job).resources
+    resources: Resources = load_resolved(run.config, run.job).resources
     return resources
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from toolkit.config.loading import load as load
     from toolkit.config.loading import load_on_file as load_on_file
     from toolkit.config.loading import load_resolved as load_resolved
-    from toolkit.config.loading import load_submitted as load_submitted
     from toolkit.config.loading import load_to_run as load_to_run
     from toolkit.config.loading import load_with_origins as load_with_origins
     from toolkit.config.schema import Experiment as Experiment
@@ -27,7 +26,6 @@ _PLACES = {
     "load": "loading",
     "load_on_file": "loading",
     "load_resolved": "loading",
-    "load_submitted": "loading",
     "load_to_run": "loading",
     "load_with_origins": "loading",
     "run_id": "identity",

@@ -39,24 +39,17 @@ def load_with_origins(path: Path, overrides: Sequence[str] = ()) -> tuple[Experi
     return check_into(gather(path, overrides, None, faults), faults), faults.origins
 
 
-def load_resolved(path: Path) -> Experiment:
+def load_resolved(path: Path, resources: Path | None = None) -> Experiment:
     """Read the stored experiment of a run: texts are taken literally, nothing is included.
 
+    resources   those of the run's last submission, if this file exists; None: those that are in `path`
+
     A reference to a variable with the name of a secret becomes its value if it is set, and else stays.
-    Raises ConfigError if the file is damaged.
-    """
-    faults = file_faults(path)
-    return check_into(read_mapping(path, faults), faults, is_stored=True)
-
-
-def load_submitted(path: Path, resources: Path) -> Experiment:
-    """Read the stored experiment of a run, with the resources of its last submission if there was one.
-
     Raises ConfigError if a file is damaged.
     """
     faults = file_faults(path)
     tree = read_mapping(path, faults)
-    if resources.exists():
+    if resources is not None and resources.exists():
         tree["resources"] = read_mapping(resources, faults, key=("resources",))
     return check_into(tree, faults, is_stored=True)
 

@@ -19,7 +19,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, TextIO
 
-from toolkit.config import load_submitted
+from toolkit.config import load_resolved
 from toolkit.exit_codes import ExitCode
 from toolkit.files import read_json, write_json
 from toolkit.launch.leftovers import end_leftovers
@@ -124,7 +124,7 @@ def _decision(run: RunDir, nonce: str, codes: Sequence[int]) -> Decision | None:
     record = partial(record_crash, run, code, nonce=nonce, hint=CrashHint(codes=tuple(codes)))
     try:
         record()
-        decision = after_failure(run, load_submitted(run.config, run.job))
+        decision = after_failure(run, load_resolved(run.config, run.job))
         # On a full disk the next attempt would end like this one.
         keep_reserve(run)
         return decision

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slurm.config.world_size import world_size
-from toolkit.config import load, load_submitted, to_yaml
+from toolkit.config import load, load_resolved, to_yaml
 from toolkit.config.identity import identity
 from toolkit.config.schema import Experiment
 from toolkit.errors import Fault
@@ -42,7 +42,7 @@ def test_stored_run_keeps_its_hosts_without_the_json_file(tmp_path: Path, movies
     world.unlink()
     (tmp_path / "config.yaml").write_text(to_yaml(experiment))
     (tmp_path / "job.yaml").write_text(to_yaml(experiment.resources))
-    stored = load_submitted(tmp_path / "config.yaml", tmp_path / "job.yaml")
+    stored = load_resolved(tmp_path / "config.yaml", tmp_path / "job.yaml")
     assert list(stored.resources.hosts.items()) == list(HOSTS.items())
     assert stored.resources == experiment.resources
 
@@ -56,7 +56,7 @@ def test_only_non_default_resources_are_stored(
     (tmp_path / "config.yaml").write_text(to_yaml(load(movies)))
     (tmp_path / "job.yaml").write_text(to_yaml(experiment.resources))
     assert (tmp_path / "job.yaml").read_text() == kept
-    stored = load_submitted(tmp_path / "config.yaml", tmp_path / "job.yaml")
+    stored = load_resolved(tmp_path / "config.yaml", tmp_path / "job.yaml")
     assert stored.resources == experiment.resources
 
 

@@ -11,7 +11,7 @@ from slurm.status.submissions import record
 from slurm.submission.batch.batch_script import JobPlan
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.user import Answer, User
-from toolkit.config import load_resolved, load_submitted
+from toolkit.config import load_resolved
 from toolkit.files import append_json_line, read_json_lines, write_json
 from toolkit.run.create_run import create_run
 from toolkit.run.fence import is_fenced, raise_fence
@@ -49,7 +49,7 @@ def test_the_folder_holds_what_was_asked_for_and_the_code(user: User, fake: Fake
     user.stk("submit", user.config, *overrides)
     run, experiment = user.run(), user.experiment(*overrides)
     assert load_resolved(run.config) == experiment
-    assert load_submitted(run.config, run.job).resources == experiment.resources
+    assert load_resolved(run.config, run.job).resources == experiment.resources
     assert (run.code / "toolkit" / "training" / "worker.py").is_file()
     assert (run.code / "slurm" / "job" / "task.py").is_file()
     (line,) = read_json_lines(run.submissions)

@@ -13,7 +13,7 @@ from slurm.submission.submit_job import chain, environment, without_hosts
 from tests.slurm.support.fake_slurm import FakeSlurm
 from tests.slurm.support.pretend_job import PretendJob
 from tests.slurm.support.user import User
-from toolkit.config import load_submitted
+from toolkit.config import load_resolved
 from toolkit.errors import SlurmRefused
 from toolkit.run.run_dir import RunDir
 
@@ -38,7 +38,7 @@ def test_next_job_has_the_same_resources_and_waits_for_the_end_of_this_one(job: 
 
 def test_stored_resources_keep_the_original_dependency(job: PretendJob) -> None:
     submit_next(job)
-    resources = load_submitted(job.run.config, job.run.job).resources
+    resources = load_resolved(job.run.config, job.run.job).resources
     assert (resources.nodes, resources.dependency) == (2, "afterok:7")
 
 

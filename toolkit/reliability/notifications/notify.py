@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.config import load_submitted
+from toolkit.config import load_resolved
 from toolkit.files import read_json, read_object
 from toolkit.run.attempts.records import read_attempts, steps_done
 from toolkit.run.events import note_event, read_events
@@ -56,7 +56,7 @@ def notify(run: RunDir, what: str, reason: str = "", environ: Mapping[str, str] 
 
 def _notify(run: RunDir, what: str, reason: str, environ: Mapping[str, str]) -> str | None:
     """Return the error of a notification; None if there was none, or nothing to send."""
-    policy = load_submitted(run.config, run.job).policy
+    policy = load_resolved(run.config, run.job).policy
     if policy.webhook_env is None or what not in policy.webhook_events or _is_recorded(run, what):
         return None
     url = environ.get(policy.webhook_env)

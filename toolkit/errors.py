@@ -51,7 +51,7 @@ class Fault:
 
     key      dotted path; empty for the file as a whole
     problem  what was found and what is allowed
-    origin   file (and line) or "command line"
+    origin   file (and line) or "command line"; empty if not known
     hint     what to do, for example the nearest valid name; may be empty
     """
 
@@ -61,8 +61,8 @@ class Fault:
     hint: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.origin}: {self.key}" if self.key else self.origin
-        return f"{place}: {self.problem}" + (f" ({self.hint})" if self.hint else "")
+        text = ": ".join(filter(None, (self.origin, self.key, self.problem)))
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 class ConfigError(UserError):

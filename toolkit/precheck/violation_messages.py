@@ -22,11 +22,11 @@ def raise_violations(
 
 def violation_lines(found: Iterable[Violation], origins: Origins | None) -> list[str]:
     """Return a line for each violation: file, line and key, what was found, what to do."""
-    return [_line(each, origins) for each in found]
 
+    def origin(each: Violation) -> str:
+        return "" if origins is None else str(origins.of(each.key))
 
-def _line(each: Violation, origins: Origins | None) -> str:
-    key = dotted(each.key)
-    if origins is not None:
-        return str(Fault(key=key, problem=each.problem, origin=str(origins.of(each.key)), hint=each.hint))
-    return f"{key}: {each.problem}" + (f" ({each.hint})" if each.hint else "")
+    return [
+        str(Fault(key=dotted(each.key), problem=each.problem, origin=origin(each), hint=each.hint))
+        for each in found
+    ]

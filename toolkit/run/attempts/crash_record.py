@@ -238,18 +238,14 @@ def _unclaimed_failure(
 
 
 def _failure_before_start(nonce: str, code: int) -> dict[str, Any]:
-    kind, how = _death_before_start(code)
+    number = -code if code < 0 else code - 128
+    if number in {each.value for each in signal.Signals}:
+        kind, how = KILLED, signal.Signals(number).name
+    else:
+        # Above all signals: the lowest byte of the error of a scheduler that could not start the rank.
+        kind, how = LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"
     message = f"the ranks ended with {how} before the run began; their logs say why"
     failure = failure_record(
         nonce, kind, message, rank=0, host=socket.gethostname(), phase=Phase.START, step=None
     )
     return {**failure, "blamed": None}
-
-
-def _death_before_start(code: int) -> tuple[str, str]:
-    """The failure class that an exit status means, and the status in words."""
-    number = -code if code < 0 else code - 128
-    if number in {each.value for each in signal.Signals}:
-        return KILLED, signal.Signals(number).name
-    # Above all signals: a scheduler that could not start the rank reports the lowest byte of its own error.
-    return LAUNCH if number > signal.SIGRTMAX else "exception", f"status {code}"

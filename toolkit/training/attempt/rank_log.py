@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TextIO
 
 from toolkit.config.secrets import concealed
@@ -60,7 +61,7 @@ def log_to_file(run: RunDir, world: World) -> Iterator[None]:
     with open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
         faulthandler.enable(stream)
         handlers: list[logging.Handler] = [_File(stream)]
-        if world.is_main and not _is_output(stream):
+        if world.is_main and not is_output(path):
             handlers.append(_Output())
         log.setLevel(logging.INFO)
         for handler in handlers:
@@ -78,8 +79,8 @@ def log_to_file(run: RunDir, world: World) -> Iterator[None]:
                 stream.close()
 
 
-def _is_output(stream: TextIO) -> bool:
+def is_output(path: Path) -> bool:
     """Whether standard output is this file, as in a job."""
     with suppress(OSError):
-        return os.path.sameopenfile(stream.fileno(), 1)
+        return os.path.samestat(os.stat(path), os.fstat(1))
     return False

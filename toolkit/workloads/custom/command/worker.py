@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import time
@@ -31,7 +30,7 @@ from toolkit.run.fence import hold_run, leave_if_fenced
 from toolkit.run.phases import Phase
 from toolkit.run.run_dir import RunDir
 from toolkit.system.world import World
-from toolkit.training.attempt.rank_log import log_to_file
+from toolkit.training.attempt.rank_log import is_output, log_to_file
 from toolkit.training.attempt.time_limits import lock_patience_s
 from toolkit.workloads.custom.command.failure import failure_of
 from toolkit.workloads.custom.command.kept_files import import_path, make_work_folder
@@ -172,7 +171,7 @@ class _Rank:
             end_earlier_processes(run)
         path = run.log(world.nonce, world.rank)
         # In a job, standard output is already this log.
-        shown = world.is_main and not _is_stdout(path)
+        shown = world.is_main and not is_output(path)
         program = Program(words, run.work, environ, path, shown=shown)
         try:
             self._announce({"pid": program.pid})
@@ -340,10 +339,3 @@ class _CommandFailed(RunFailed):
 
 class _MisusedToolkit(UserError):
     """The command failed because of a wrong call to the toolkit; failure.json already has the record."""
-
-
-def _is_stdout(path: Path) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(1))
-    except OSError:
-        return False

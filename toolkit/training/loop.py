@@ -140,7 +140,7 @@ def _record_step(context: TrainContext, totals: StepTotals, samples: np.ndarray)
     added = {"loss": totals.loss, "count": totals.count, **totals.sums}
     progress.sums = {name: progress.sums.get(name, 0.0) + value for name, value in added.items()}
     read = context.quarantine.without(samples, progress.step - 1)
-    context.step_records.add(progress, read, totals.loss)
+    progress.chain = context.step_records.add(progress.step, progress.chain, read, totals.loss)
     # If all samples of a step are in quarantine, there is no mean and no update.
     if totals.count:
         context.metrics_writer.count(progress.step, totals, len(read))

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import UserError
 from toolkit.files import append_whole, parsed, read_json, read_object, regular
@@ -51,13 +51,6 @@ class SaveRecord:
     step: int
     chain: str
     weights: str
-
-
-class Progress(Protocol):
-    """The progress of training (toolkit.checkpoint.state.Progress, which needs torch)."""
-
-    step: int
-    chain: str
 
 
 def samples_crc32(samples: np.ndarray) -> int:
@@ -102,15 +95,15 @@ class StepRecords:
             self._saved = max((save.step for save in _recorded_saves(self._run)), default=0)
             self._begun = None
 
-    def add(self, progress: Progress, samples: np.ndarray, loss: float) -> None:
-        """Add a step, and extend the chain in `progress`."""
+    def add(self, step: int, chain: str, samples: np.ndarray, loss: float) -> str:
+        """Add a step, and return the chain with it."""
         if not self._is_main:
-            return
+            return chain
         checksum = samples_crc32(samples)
-        progress.chain = extend(progress.chain, progress.step, checksum, loss)
-        self._waiting.append(f'{{"step": {progress.step}, "samples": "{checksum:08x}", "loss": {loss!r}}}\n')
+        self._waiting.append(f'{{"step": {step}, "samples": "{checksum:08x}", "loss": {loss!r}}}\n')
         if time.monotonic() - self._flushed_s > _FLUSH_EVERY_S:
             self.flush()
+        return extend(chain, step, checksum, loss)
 
     def flush(self) -> None:
         """Write the pending steps and the checkpoints that were saved since the last flush."""

@@ -39,7 +39,8 @@ steps = st.lists(st.tuples(st.lists(st.integers(0, 2**40), max_size=5), losses),
 
 def do(step_records: StepRecords, progress: Progress, step: Step) -> None:
     progress.step += 1
-    step_records.add(progress, np.array(step[0], dtype=np.int64), step[1])
+    samples = np.array(step[0], dtype=np.int64)
+    progress.chain = step_records.add(progress.step, progress.chain, samples, step[1])
 
 
 def write(run: RunDir, done: Sequence[Step], first: Progress | None = None) -> Progress:

@@ -99,13 +99,13 @@ def edit_warnings(
 ) -> list[str]:
     """Return messages about edited code and settings before the run continues; none if nothing was edited."""
     if run.result.exists():
+        found = of_elsewhere(run, experiment)
         if why := _why_lost(run):
-            return [*of_elsewhere(run, experiment), why]
-        if not (edits := edits_since(run, experiment)):
-            return of_elsewhere(run, experiment)
-        done = f"{run.run_id} has finished with other code, which differs in {edits}"
-        anew = f"{done} (stk submit FILE --fresh, or fresh=True in Python, starts anew)"
-        return [*of_elsewhere(run, experiment), anew]
+            found.append(why)
+        elif edits := edits_since(run, experiment):
+            done = f"{run.run_id} has finished with other code, which differs in {edits}"
+            found.append(f"{done} (stk submit FILE --fresh, or fresh=True in Python, starts anew)")
+        return found
     return edit_warnings_of_many([(run, experiment)], new_code=new_code, takes_settings=takes_settings)
 
 

@@ -125,14 +125,14 @@ def concealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
     return masked(text)
 
 
-def exposed(environ: Mapping[str, str] = os.environ) -> dict[str, re.Pattern[str]]:
+def exposed() -> dict[str, re.Pattern[str]]:
     """The secret variables with unmistakable values, each with a pattern that finds its value in a text.
 
     Within a longer word, or as a part of a path, file name or address, the same characters are no secret.
     """
     return {
         name: re.compile(rf"(?<![\w.-])(?<![^/]/){re.escape(value)}(?![\w/-]|\.\w|:\d)")
-        for name, value in environ.items()
+        for name, value in os.environ.items()
         if _UNMISTAKABLE.fullmatch(value) and is_secret(name) and not _is_name(value, name.upper())
     }
 

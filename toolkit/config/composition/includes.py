@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +39,12 @@ class Include:
     files: tuple[Path, ...]
 
 
-def config_root(path: Path, environ: Mapping[str, str] = os.environ) -> Path:
+def config_root(path: Path) -> Path:
     """The folder that includes are relative to, for an experiment file.
 
     STK_CONFIG_DIR; else the nearest folder named `configs` above the file; else the file's own.
     """
-    if folder := environ.get("STK_CONFIG_DIR"):
+    if folder := os.environ.get("STK_CONFIG_DIR"):
         return Path(folder)
     above = [parent for parent in path.absolute().parents if parent.name == "configs"]
     return above[0] if above else path.parent

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 
@@ -49,7 +48,7 @@ def _transformers(name: str) -> LibraryCallable:
 
 #: Optimizers by the names of `optimizer.kind`. LBFGS evaluates the loss itself; SparseAdam and Muon take
 #: gradients and parameters of one form only.
-OPTIMIZERS: Mapping[str, LibraryCallable] = MappingProxyType({
+OPTIMIZERS: Mapping[str, LibraryCallable] = {
     "adadelta": _torch("Adadelta"),
     "adafactor": _torch("Adafactor", "_adafactor"),
     "adagrad": _torch("Adagrad"),
@@ -62,41 +61,41 @@ OPTIMIZERS: Mapping[str, LibraryCallable] = MappingProxyType({
     "rmsprop": _torch("RMSprop"),
     "rprop": _torch("Rprop"),
     "sgd": _torch("SGD"),
-})  # fmt: skip
+}  # fmt: skip
 
 #: Schedules of transformers, by the names of `lr_scheduler.kind`, which are transformers' own.
-SCHEDULES: Mapping[str, LibraryCallable] = MappingProxyType({
+SCHEDULES: Mapping[str, LibraryCallable] = {
     "constant_with_warmup": _transformers("get_constant_schedule_with_warmup"),
     "cosine_with_min_lr": _transformers("get_cosine_with_min_lr_schedule_with_warmup"),
     "cosine_with_restarts": _transformers("get_cosine_with_hard_restarts_schedule_with_warmup"),
     "inverse_sqrt": _transformers("get_inverse_sqrt_schedule"),
     "polynomial": _transformers("get_polynomial_decay_schedule_with_warmup"),
     "warmup_stable_decay": _transformers("get_wsd_schedule"),
-})  # fmt: skip
+}  # fmt: skip
 
 _FOLLOWS_METRICS = (
     "it changes the rate by the metrics of evaluations; here the rate follows from the step alone, so that a "
     "resumed run has the same: use step with step_at, or cosine; evaluation.patience ends training early"
 )
 #: Other schedules of transformers, and why they are not available.
-NO_SCHEDULES: Mapping[str, str] = MappingProxyType({
+NO_SCHEDULES: Mapping[str, str] = {
     "cosine_warmup_with_min_lr": "its warm-up is the key warmup here: use cosine_with_min_lr",
     "greedy": _FOLLOWS_METRICS,
     "reduce_lr_on_plateau": _FOLLOWS_METRICS,
-})  # fmt: skip
+}  # fmt: skip
 
 #: Keys of the section `optimizer` beside lr and weight_decay, and the kinds that take them.
-SECTION_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
+SECTION_KEYS: Mapping[str, frozenset[str]] = {
     "betas": frozenset({"adam", "adamax", "adamw", "nadam", "radam"}),
     "eps": frozenset({"adam", "adamax", "adamw", "nadam", "radam", "rmsprop"}),
     "momentum": frozenset({"rmsprop", "sgd"}),
-})  # fmt: skip
+}  # fmt: skip
 #: The same for `lr_scheduler`, without final_factor: in a sweep over kinds it may have no effect in some.
-SCHEDULE_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
+SCHEDULE_KEYS: Mapping[str, frozenset[str]] = {
     "step_epochs": frozenset({"step"}),
     "step_at": frozenset({"step"}),
     "gamma": frozenset({"step"}),
-})  # fmt: skip
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import shutil
 import stat
 import uuid
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -43,39 +42,29 @@ def keep_code(run: RunDir, experiment: Experiment, shared: Path | None) -> None:
         return
     # Not the process id, because two hosts may use the same one.
     temporary = run.path / f".code.{uuid.uuid4().hex}.tmp"
-    with _whole_or_nothing(temporary):
+    try:
         if run.code.exists():
             shutil.copytree(run.code, temporary, copy_function=link_or_copy, ignore=_COMPILED)
             restrict_writes(temporary)
         else:
-            copy_or_nothing(temporary, experiment)
-    try:
-        if is_link:
-            # If another process was first, this is a folder now, and unlink fails.
-            run.code.unlink()
-        os.rename(temporary, run.code)
-    except OSError:
-        # Another process was first.
+            copy_code(temporary, [experiment.task.kind], kept_files(experiment))
+        _rename_unless_present(temporary, run.code, is_link=is_link)
+    finally:
+        # Nothing is left of it after the renaming.
         shutil.rmtree(temporary, ignore_errors=True)
-        if not run.code.exists():
-            raise
     fsync_path(run.path)
 
 
-def copy_or_nothing(target: Path, experiment: Experiment) -> None:
-    """Copy the code of an experiment into a new folder, or remove the folder and raise the error."""
-    with _whole_or_nothing(target):
-        copy_code(target, [experiment.task.kind], kept_files(experiment))
-
-
-@contextmanager
-def _whole_or_nothing(target: Path) -> Iterator[None]:
-    """Remove a new folder that the block could not fill, also if it was interrupted."""
+def _rename_unless_present(folder: Path, target: Path, *, is_link: bool) -> None:
+    """Rename a folder, also over a link, unless another process has made the target meanwhile."""
     try:
-        yield
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
+        if is_link:
+            # If another process was first, this is a folder now, and unlink fails.
+            target.unlink()
+        os.rename(folder, target)
+    except OSError:
+        if not target.exists():
+            raise
 
 
 def copy_code(target: Path, kinds: Iterable[str], files: Iterable[tuple[Path, str]] = ()) -> None:

@@ -21,7 +21,7 @@ from toolkit.registry import kept_files
 from toolkit.run.attempts.records import AttemptRecord, read_attempts
 from toolkit.run.events import Event, note_event, read_events
 from toolkit.run.folder_trust import check_run
-from toolkit.run.kept_code.code_snapshot import CORE, LostCode, check_kept, code_files, copy_or_nothing
+from toolkit.run.kept_code.code_snapshot import CORE, LostCode, check_kept, code_files, copy_code
 from toolkit.run.new_settings import setting_messages
 from toolkit.run.run_dir import RunDir, user_code_in
 from toolkit.system.output.few import few
@@ -330,8 +330,8 @@ def take_new_code(run: RunDir, experiment: Experiment, *, asked: bool) -> None:
         return
     unique = uuid.uuid4().hex
     new, old = (run.path / f".code.{unique}.{name}" for name in ("tmp", "old"))
-    copy_or_nothing(new, experiment)
     try:
+        copy_code(new, [experiment.task.kind], kept_files(experiment))
         _renew_work(run, user_code_in(new))
         # A crash in between leaves a run without code, which then gets today's code.
         os.rename(run.code, old)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 from toolkit.registry import load_code
-from toolkit.report.plotting.backend import forget_missing_backend
 from toolkit.report.plotting.themes import Theme
 
 Row = tuple[str, ...]
@@ -18,6 +19,8 @@ Block: TypeAlias = "Table | Figure | Text | Numbers"
 _MATRIX_COLUMNS = 12
 #: More figures make a page slow to open.
 _SIDE_BY_SIDE = 12
+#: Begins the value of MPLBACKEND that names a module.
+_MODULE = "module://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +197,19 @@ def figure(name: str, about: str, code: str, *arguments: Any, **facts: Any) -> F
 
 def _drawn(code: str, arguments: tuple[Any, ...], theme: Theme) -> bytes:
     # Imported when it is called, because importing matplotlib is slow.
-    forget_missing_backend()
+    _forget_missing_backend()
     drawn: bytes = load_code(code)(*arguments, theme)
     return drawn
+
+
+def _forget_missing_backend() -> None:
+    """Remove MPLBACKEND if it names a module that is not installed: matplotlib could not be imported.
+
+    A notebook sets it, and commands and jobs of other environments inherit it.
+    """
+    name = os.environ.get("MPLBACKEND", "")
+    if name.startswith(_MODULE) and find_spec(name.removeprefix(_MODULE).partition(".")[0]) is None:
+        del os.environ["MPLBACKEND"]
 
 
 def side_by_side(what: str, figures: Sequence[Figure]) -> Iterator[Section]:

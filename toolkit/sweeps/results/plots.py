@@ -1,49 +1,21 @@
-"""Plots of a sweep: parallel coordinates, and the metric over each key."""
+"""Plots of the finished runs of a sweep: parallel coordinates, and the metric over each key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from toolkit.report.formats import one_line, short_names
+from toolkit.report.formats import one_line
 from toolkit.report.plotting.figures import many_panels, one_panel, png
 from toolkit.report.plotting.themes import Theme
-from toolkit.sweeps.axes import Axis, axis, of_numbers
+from toolkit.sweeps.results.axes import Axis, of_numbers
 from toolkit.sweeps.results.collect import Results
 
 #: Number of axes that fit beside each other.
 _MOST_AXES = 9
-
-
-def sweep_plots(results: Results) -> dict[str, Callable[[Theme], bytes]]:
-    """File names with functions that draw them as PNG; empty if no run has finished or no key differs."""
-    axes = _axes(results)
-    if not results.ranked or not axes:
-        return {}
-    return {
-        "parallel.png": lambda theme: _parallel(theme, results, axes[: _MOST_AXES - 1]),
-        "scatter.png": lambda theme: _scatter(theme, results, axes),
-    }
-
-
-def _axes(results: Results) -> list[Axis]:
-    """An axis for each key that differs between the finished runs."""
-    axes = []
-    for key, title in short_names(results.keys).items():
-        values = [row.values.get(key) for row in results.ranked]
-        if len(set(values)) > 1:
-            axes.append(axis(title, values, is_log=_is_log(results, key)))
-    return axes
-
-
-def _is_log(results: Results, key: str) -> bool | None:
-    """Whether the key is drawn from a logarithmic range; None for listed values, which may be either."""
-    if key in results.log:
-        return True
-    return False if results.spaces.get(key, "").startswith(("uniform", "randint")) else None
 
 
 def _goodness(results: Results) -> list[float]:
@@ -54,9 +26,10 @@ def _goodness(results: Results) -> list[float]:
     return shares if results.goal == "max" else [1 - share for share in shares]
 
 
-def _parallel(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
+def parallel_plot(results: Results, keys: Sequence[Axis], theme: Theme) -> bytes:
+    """Draw an axis for each key and the metric, and a line for each run."""
     metric = of_numbers(results.metric_name, [row.value for row in results.ranked])
-    axes = [*keys, metric]
+    axes = [*keys[: _MOST_AXES - 1], metric]
     # Stronger colours for better runs, readable on the theme's background.
     shades = [theme.grid, theme.quiet, theme.series[0], theme.series[1]]
     goodness, colours = _goodness(results), LinearSegmentedColormap.from_list("sweep", shades)
@@ -99,7 +72,8 @@ def _label(panel: Axes, axes: Sequence[Axis], theme: Theme, results: Results) ->
             panel.text(at + 0.025, each.share(place), text, **style)
 
 
-def _scatter(theme: Theme, results: Results, keys: Sequence[Axis]) -> bytes:
+def scatter_plot(results: Results, keys: Sequence[Axis], theme: Theme) -> bytes:
+    """Draw the metric over each key."""
     values = [row.value or 0.0 for row in results.ranked]
     title = f"{results.name}: {results.metric} over each key"
     with many_panels(theme, title, len(keys), same_x=False) as (figure, panels):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolkit.report.blocks import Document, Figure, Section, table, table_section
+from toolkit.report.blocks import Document, Section, figure, table, table_section
 from toolkit.report.formats import duration
-from toolkit.report.plotting.backend import forget_missing_backend
 from toolkit.report.rendering.writing import write_at
 from toolkit.sweeps.folder import SweepDir
+from toolkit.sweeps.results.axes import key_axes
 from toolkit.sweeps.results.collect import Results, to_json
 from toolkit.sweeps.results.tables import group_head, group_row, numbers, run_head, run_row
 
-_TITLES = {"parallel.png": "All keys at once", "scatter.png": "Each key"}
 #: Rows of a page; the CSV file holds all.
 _MOST_ROWS = 500
 
@@ -47,14 +46,11 @@ def _facts(results: Results) -> tuple[tuple[str, str], ...]:
 
 
 def _sections(results: Results) -> Iterator[Section]:
-    # matplotlib takes longer to import than anything else here.
-    forget_missing_backend()
-    from toolkit.sweeps.results.plots import sweep_plots
-
-    for name, draw in sweep_plots(results).items():
-        about = f"{_TITLES[name]} of the sweep {results.name}, by {results.metric}"
-        drawn = Figure(name=name.removesuffix(".png"), about=about, draw=draw)
-        yield Section(title=_TITLES[name], blocks=(drawn,))
+    if axes := key_axes(results):
+        for name, title in (("parallel", "All keys at once"), ("scatter", "Each key")):
+            about = f"{title} of the sweep {results.name}, by {results.metric}"
+            plot = figure(name, about, f"toolkit.sweeps.results.plots:{name}_plot", results, axes)
+            yield Section(title=title, blocks=(plot,))
     if results.groups:
         rows = [group_row(results, place, each) for place, each in enumerate(results.groups, 1)]
         head, note = group_head(results), "Mean ± sample standard deviation over the seeds."

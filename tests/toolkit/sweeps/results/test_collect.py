@@ -12,8 +12,8 @@ import pytest
 
 from toolkit.errors import UserError
 from toolkit.report.formats import short_names
-from toolkit.sweeps.axes import axis
 from toolkit.sweeps.folder import Member, Record, SweepDir
+from toolkit.sweeps.results.axes import axis
 from toolkit.sweeps.results.collect import Results, read_results, to_json
 from toolkit.sweeps.results.report import write_report
 from toolkit.sweeps.results.tables import terminal_table, told_best

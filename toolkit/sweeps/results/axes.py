@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.report.formats import one_line
+from toolkit.report.formats import one_line, short_names
+from toolkit.sweeps.results.collect import Results
 from toolkit.sweeps.spaces import number_in
 
 #: Ratio of the largest to the smallest number from which on the scale is logarithmic.
@@ -40,6 +41,23 @@ class Axis:
 
     def _scaled(self, place: float) -> float:
         return math.log10(place) if self.is_log else place
+
+
+def key_axes(results: Results) -> list[Axis]:
+    """An axis for each key that differs between the finished runs."""
+    axes = []
+    for key, title in short_names(results.keys).items():
+        values = [row.values.get(key) for row in results.ranked]
+        if len(set(values)) > 1:
+            axes.append(axis(title, values, is_log=_is_log(results, key)))
+    return axes
+
+
+def _is_log(results: Results, key: str) -> bool | None:
+    """Whether the key is drawn from a logarithmic range; None for listed values, which may be either."""
+    if key in results.log:
+        return True
+    return False if results.spaces.get(key, "").startswith(("uniform", "randint")) else None
 
 
 def axis(title: str, values: Sequence[str | None], *, is_log: bool | None = None) -> Axis:

@@ -26,11 +26,6 @@ class SweepDir(ReportFiles):
     def name(self) -> str:
         return self.path.name
 
-    @property
-    def experiments(self) -> Path:
-        """The folder that holds the runs."""
-        return self.path.parent.parent
-
     record = named("sweep.json")
     """The sweep and its runs, JSON."""
     waiting = named("waiting.jsonl")
@@ -49,8 +44,8 @@ class SweepDir(ReportFiles):
         return self.path / f"code-{name}"
 
     def run(self, run_id: str) -> RunDir:
-        """A run of the sweep."""
-        return RunDir(self.experiments / run_id)
+        """A run of the sweep, beside the folder of all sweeps."""
+        return RunDir(self.path.parent.parent / run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

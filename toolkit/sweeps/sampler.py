@@ -60,10 +60,8 @@ def _sampler(optuna: Any, sweep: Sweep, so_far: int) -> Any:
 
 def _distribution(optuna: Any, space: Space) -> Any:
     kinds = optuna.distributions
-    if isinstance(space, Uniform):
-        return kinds.FloatDistribution(space.low, space.high)
-    if isinstance(space, LogUniform):
-        return kinds.FloatDistribution(space.low, space.high, log=True)
+    if isinstance(space, Uniform | LogUniform):
+        return kinds.FloatDistribution(space.low, space.high, log=isinstance(space, LogUniform))
     if isinstance(space, RandInt):
         return kinds.IntDistribution(space.low, space.high)
     return kinds.CategoricalDistribution(space.values)

@@ -74,7 +74,10 @@ class Sweep:
         own = [*self.parameters, *(["seed"] if self.seeds else [])]
         if twice := next((key for key in own if key in listed or own.count(key) > 1), None):
             raise UserError(f"{twice} is varied twice: use only one of parameters, runs and seeds for it")
-        return [_joined(parts) for parts in itertools.product(*factors)]
+        return [
+            {key: value for part in parts for key, value in part.items()}
+            for parts in itertools.product(*factors)
+        ]
 
     def _factors(self) -> Iterator[list[Point]]:
         """Yield the lists that are combined, each with every other."""
@@ -84,7 +87,8 @@ class Sweep:
             yield [self.sample(number) for number in range(self.samples or 0)]
         elif self.method in ("grid", "zip"):
             values = {key: _listed(key, space) for key, space in self.parameters.items()}
-            for group in self._groups():
+            groups = (next((each for each in self.groups if key in each), (key,)) for key in self.parameters)
+            for group in dict.fromkeys(groups):
                 rows = zip(*(values[key] for key in group), strict=True)
                 yield [dict(zip(group, row, strict=True)) for row in rows]
         if self.seeds:
@@ -93,15 +97,6 @@ class Sweep:
     def sample(self, number: int) -> Point:
         """One draw of a random sweep; the same for any number of draws."""
         return {key: draw(space, self.seed, number, key) for key, space in self.parameters.items()}
-
-    def _groups(self) -> Iterator[tuple[str, ...]]:
-        """The groups of keys that vary together, in the order of their first keys."""
-        done: set[str] = set()
-        for key in self.parameters:
-            group = next((each for each in self.groups if key in each), (key,))
-            if key not in done:
-                done.update(group)
-                yield group
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
@@ -112,10 +107,6 @@ class Sweep:
 def with_seeds(sweep: Sweep, points: Sequence[Point]) -> list[Point]:
     """Each point with each of the sweep's seeds."""
     return [{**point, "seed": seed} for point in points for seed in sweep.seeds] if sweep.seeds else [*points]
-
-
-def _joined(parts: Sequence[Point]) -> Point:
-    return {key: value for part in parts for key, value in part.items()}
 
 
 def _listed(key: str, space: Space) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from toolkit.report.run import tables as run_tables
 from toolkit.report.run import text
 from toolkit.report.time_and_resources import times, usage
 from toolkit.report.time_and_resources.bars import time_line
+from toolkit.run.records.failures import FailureRecord
 
 _PLOTS = "toolkit.report.run.plots"
 _TIME_PLOTS = "toolkit.report.time_and_resources"
@@ -43,7 +44,7 @@ def _sections(
     summary: RunSummary, advice: Sequence[Advice] | None, config: str, thorough: bool
 ) -> Iterator[Section]:
     if summary.failure:
-        yield _failure(summary)
+        yield _failure(summary.failure)
     if summary.scores:
         yield Section(title="Scores", blocks=(run_tables.scores_table(summary),))
     yield Section(title="Curves", blocks=(*_curves(summary), run_tables.metrics_numbers(summary)))
@@ -63,13 +64,11 @@ def _sections(
         yield Section(title="", blocks=(whole,), page_only=True)
 
 
-def _failure(summary: RunSummary) -> Section:
+def _failure(found: FailureRecord) -> Section:
     """The first failing rank's error, with what to do."""
-    assert summary.failure is not None
-    found = summary.failure
     blocks = (
         Text(text=f"{found.error}: {found.message}", style="strong"),
-        Text(text=text.failure_place(summary), style="note"),
+        Text(text=text.failure_place(found), style="note"),
         Text(text=found.advice),
         Text(text=found.traceback.rstrip(), style="code", title="Stack trace"),
     )

@@ -25,7 +25,7 @@ from toolkit.report.plotting.curves import Columns
 from toolkit.report.reading import read, read_config, split_position
 from toolkit.report.task_report import read_task_report
 from toolkit.run.attempts.records import AttemptRecord, read_attempts, steps_done
-from toolkit.run.attempts.resource_hours import AttemptUsage, attempt_usage, total_time
+from toolkit.run.attempts.resource_hours import attempt_usage, total_time
 from toolkit.run.events import Event, read_events
 from toolkit.run.failure.records import last_heartbeat
 from toolkit.run.kept_code.edited_code import new_code_of, own_code
@@ -93,7 +93,8 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
     resources = _resources(run, config)
     # The attempt that writes the final report lasts until now.
     now = time.time() if is_ending else max(times, default=0.0)
-    attempt_usage = _attempt_usage(run, config, resources, now)
+    is_data_parallel = section(config, "train").get("parallel") == "dp"
+    used = tuple(attempt_usage(run, now, policy_in(resources), data_parallel=is_data_parallel))
     step, epoch = _done(run, result, curves, last)
     epochs = by_epoch(lines)
     training = trained(epochs, number(epoch) or 0.0)
@@ -126,18 +127,11 @@ def _summary(run: RunDir, result: Mapping[str, Any] | None) -> RunSummary:
         failure=failure,
         scored=_scored(result),
         as_of=max(times, default=None),
-        goodput=total_time(attempt_usage),
-        attempt_usage=attempt_usage,
+        goodput=total_time(used),
+        attempt_usage=used,
         usage=_usage(run),
         own=read_task_report(task_kind(config), run, scores, curves),
     )
-
-
-def _attempt_usage(
-    run: RunDir, config: Mapping[str, Any], resources: Mapping[str, Any], now: float
-) -> tuple[AttemptUsage, ...]:
-    data_parallel = section(config, "train").get("parallel") == "dp"
-    return tuple(attempt_usage(run, now, policy_in(resources), data_parallel=data_parallel))
 
 
 def _resources(run: RunDir, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from toolkit.report import formats
 from toolkit.report.model import RunSummary, section, shared_title
 from toolkit.report.time_and_resources import times
 from toolkit.run.attempts.goodput import Goodput
+from toolkit.run.records.failures import FailureRecord
 from toolkit.system.output.few import few
 
 _HOSTS_SHOWN = 8
@@ -34,10 +35,8 @@ def headline(summary: RunSummary) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts.items() if value not in ("", formats.NOTHING)]
 
 
-def failure_place(summary: RunSummary) -> str:
-    """Return the place of the failure: rank, host, phase and step, as far as they are known."""
-    assert summary.failure is not None
-    found = summary.failure
+def failure_place(found: FailureRecord) -> str:
+    """Return the place of a failure: rank, host, phase and step, as far as they are known."""
     parts = (("rank", found.rank), ("on", found.host), ("in phase", found.phase), ("at step", found.step))
     return " ".join(f"{word} {value}" for word, value in parts if value is not None)
 

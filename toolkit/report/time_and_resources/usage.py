@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from toolkit.monitoring.usage.values import GpuUsage, RankUsage
+from toolkit.monitoring.usage.values import GpuUsage
 from toolkit.report import formats
 from toolkit.report.blocks import Table, table
 from toolkit.report.model import RunSummary
@@ -16,17 +14,10 @@ NONE = (
 )
 
 
-def newest(usage: Sequence[RankUsage]) -> list[RankUsage]:
-    """Return the ranks of the attempt that was measured last."""
-    if not usage:
-        return []
-    nonce = max(usage, key=lambda rank: rank.time).nonce
-    return [rank for rank in usage if rank.nonce == nonce]
-
-
 def usage_table(summary: RunSummary) -> Table:
     """Return one row for each rank of the newest attempt: memory, CPUs and GPU."""
-    ranks = newest(summary.usage)
+    newest = max(summary.usage, key=lambda rank: rank.time)
+    ranks = [rank for rank in summary.usage if rank.nonce == newest.nonce]
     gpus = any(rank.gpu for rank in ranks)
     head = ["rank", "host", "peak memory", "CPUs busy", "of CPUs"]
     if gpus:

@@ -116,17 +116,12 @@ class RunSummary:
 def to_json(summary: RunSummary) -> dict[str, Any]:
     """Return the summary as plain JSON values; a number that is not finite becomes null."""
     document = json_value(dataclasses.asdict(dataclasses.replace(summary, own=None)))
+    del document["own"]
+    for rank in document["usage"]:
+        # The usage files keep it.
+        del rank["history"]
     own = {} if summary.own is None else json_value(summary.own.to_json())
-    return _without(document, "own") | {
-        **own,
-        "starts": [attempt_json(attempt) for attempt in summary.attempt_usage],
-        # Without their histories, which the usage files keep.
-        "usage": [_without(rank, "history") for rank in document["usage"]],
-    }
-
-
-def _without(document: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name != key}
+    return {**document, **own, "starts": [attempt_json(attempt) for attempt in summary.attempt_usage]}
 
 
 def attempt_json(attempt: AttemptUsage) -> dict[str, Any]:

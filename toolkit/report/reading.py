@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,8 +64,8 @@ def read_artifacts(pattern: Path, make: Callable[[str, Mapping[str, Any]], Value
     found = []
     for path in sorted(pattern.parent.glob(pattern.name)):
         name = clean(path.name[len(prefix) : -len(suffix)])
-        value = read_artifact(path, lambda document, name=name: make(name, document))  # type: ignore[misc]
-        found.extend([] if value is None else [value])
+        if (value := read_artifact(path, partial(make, name))) is not None:
+            found.append(value)
     return found
 
 

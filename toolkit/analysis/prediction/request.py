@@ -70,19 +70,17 @@ def output_format(output: str | None, read_as: str, *, given: str | None = None,
     varied   whether they differ in their number of values, so that a table may not hold them
     Raises UserError for an ending of another format.
     """
-    return given or _format_of(output) or ("csv" if read_as in TABLES and not varied else JSON_LINES)
-
-
-def _format_of(output: str | None) -> str | None:
-    """Return the format that the ending of a file's name gives; None if it gives none. Raises UserError."""
+    if given:
+        return given
     ending = Path(output).suffix.lower() if output else ""
     if ending in _NOT_WRITTEN:
         raise UserError(
             f"{output}: predictions are not written as {ending}, expected .csv, .jsonl or .ndjson: "
             "change the name, or give the format with --format"
         )
-    named = _ENDINGS.get(ending)
-    return named if named in OUTPUTS else None
+    if _ENDINGS.get(ending) in OUTPUTS:
+        return _ENDINGS[ending]
+    return "csv" if read_as in TABLES and not varied else JSON_LINES
 
 
 def check_predicts(run: RunDir) -> Experiment:

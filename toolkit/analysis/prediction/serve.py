@@ -165,7 +165,10 @@ def serve(run: RunDir, service: Service, output: TextIO) -> None:
     given = _given_token()
     token = given or secrets.token_urlsafe(24)
     try:
-        server = Server((_named(service.host), service.port), Handler)
+        if not service.host:
+            # Python would listen on all addresses.
+            raise ValueError("the host is empty")
+        server = Server((service.host, service.port), Handler)
     # For an invalid name Python raises a TypeError or a ValueError.
     except (OSError, OverflowError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -191,13 +194,6 @@ def _given_token() -> str:
             f"{TOKEN} has characters that an HTTP header cannot hold: use ASCII letters and digits"
         )
     return token
-
-
-def _named(host: str) -> str:
-    """Return the host. Raises ValueError if it is empty: Python would listen on all addresses."""
-    if not host:
-        raise ValueError("the host is empty")
-    return host
 
 
 def main(argv: Sequence[str]) -> int:

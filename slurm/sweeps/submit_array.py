@@ -82,7 +82,7 @@ def submit_array(
             array = ArrayPlan(
                 plans=plans, folder=sweep.array(name), max_parallel=throttle, after=tuple(after)
             )
-            job_id = _submit(sweep, array, throttle, tick)
+            job_id = _submit(sweep, array, tick)
         except programs.AnswerLost:
             raise
         except KeyboardInterrupt:
@@ -123,11 +123,12 @@ def _with_current_states(wanted: Sequence[Candidate]) -> list[Candidate]:
     return [replace(one, now=now.get(one.run)) for one in wanted]
 
 
-def _submit(sweep: SweepDir, array: ArrayPlan, throttle: int | None, tick: Callable[[], None]) -> str:
+def _submit(sweep: SweepDir, array: ArrayPlan, tick: Callable[[], None]) -> str:
     """Submit the array; record it before and after sbatch, also in every run. Return its id."""
     try:
         script = _write_task_files(array, tick)
-        intend_array(sweep, array.name, [plan.run.run_id for plan in array.plans], throttle)
+        runs = [plan.run.run_id for plan in array.plans]
+        intend_array(sweep, array.name, runs, array.max_parallel)
         job_id = _call_sbatch(array, script)
     except programs.AnswerLost:
         raise

@@ -15,7 +15,6 @@ from toolkit.system.output.amounts import counted
 
 #: Largest number of rows of a preview: a thousand would take a second to draw.
 _MOST_ROWS = 40
-_COLOURS = {"new": "green", "goes on": "yellow", "removed": "red"}
 
 
 def preview(wanted: Wanted) -> Group:
@@ -38,16 +37,16 @@ def _rows(wanted: Wanted, keys: list[str]) -> Iterator[list[str | Text]]:
     values_of = {each.run_id: each.values for each in wanted.record.removed}
     for row in wanted.removed[: max(0, _MOST_ROWS - len(wanted.combinations))]:
         values = values_of[row.run_id]
-        change = Text(f"removed: {row.state}", style=_COLOURS["removed"])
+        change = Text(f"removed: {row.state}", style="red")
         yield [*(compact(values.get(key, "")) for key in keys), row.run_id, change]
 
 
 def _change(one: Candidate) -> Text:
-    if one.change == "new" or one.now is None:
-        return Text("new", style=_COLOURS["new"])
-    if one.change == "unchanged":
+    if one.now is None:
+        return Text("new", style="green")
+    if one.skipped:
         return Text(f"left out: {one.skipped}", style="bright_black")
-    return Text(f"goes on ({one.now.state})", style=_COLOURS["goes on"])
+    return Text(f"goes on ({one.now.state})", style="yellow")
 
 
 def summary(wanted: Wanted) -> str:

@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -249,8 +249,7 @@ def _ranks(run: RunDir, procs: int, faults: str) -> Iterator[list[subprocess.Pop
 def _send(ranks: Sequence[subprocess.Popen[bytes]], numbers: Sequence[signal.Signals]) -> None:
     for number in numbers:
         for rank in ranks:
-            with suppress(ProcessLookupError):
-                rank.send_signal(number)
+            rank.send_signal(number)
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> bool:

@@ -129,10 +129,10 @@ def _run_as_rank(experiment: Experiment, target: RunDir, world: World) -> int:
 
 
 def _warn_about_changes(experiment: Experiment, target: RunDir, world: World, arguments: Namespace) -> None:
-    if arguments.new_code:
+    if option := "--new-code" if arguments.new_code else "--fresh" if arguments.fresh else "":
         raise UserError(
-            "--new-code: this process is one of several ranks, which cannot take new code. Give it to "
-            "`stk submit`, `stk resume` or `stk run --procs N`"
+            f"{option}: another program has started this process as a rank, and ranks cannot replace the code "
+            "or the folder of their run. Give it to `stk submit`, or to `stk run` outside of that program"
         )
     # Every rank checks and refuses: otherwise the others would wait for rank 0.
     changes = data_warnings(target, experiment)

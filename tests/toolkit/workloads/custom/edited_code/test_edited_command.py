@@ -176,13 +176,14 @@ def test_plan_of_an_existing_run_names_edited_files(stk: Stk, tmp_path: Path) ->
         api_plan("train.yaml")
 
 
-def test_ranks_of_a_launcher_refuse_new_code(
-    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("option", ["--new-code", "--fresh"])
+def test_ranks_of_a_launcher_refuse_new_code_and_a_new_folder(
+    stk: Stk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     world = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
     for name, value in {**world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    assert "--new-code" in stk("run", "train.yaml", "--new-code", code=2)
+    assert option in stk("run", "train.yaml", option, code=2)
     assert not (tmp_path / "runs").exists()
 
 

@@ -1,24 +1,44 @@
-"""The tokenizer of the tasks: from texts to token ids and the word of each token, and back to texts."""
+"""The tokenizer of the tasks: from texts to token ids and the word of each token, and back to texts.
+
+Imports no numpy, which takes time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from toolkit.errors import DataError
 from toolkit.workloads.spelling.tokenizers.make_tokenizer import SPECIAL
-from toolkit.workloads.spelling.tokenizers.tokenizer_file import read_tokenizer
-
-Numbers = npt.NDArray[np.int32]
 
 
 def load_tokenizer(path: Path) -> TextTokenizer:
-    """Load a tokenizer from its JSON file. Raises DataError."""
-    return TextTokenizer(read_tokenizer(path))
+    """Load a tokenizer from its JSON file. Raises DataError, also if it lacks a special token."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except BaseException as error:
+        # The library raises plain exceptions, and a BaseException of its own if it fails within.
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise DataError(f"{path} is not a tokenizer of the tokenizers library: {error}") from error
+    if missing := [token for token in SPECIAL if tokenizer.token_to_id(token) is None]:
+        raise DataError(f"{path} lacks {', '.join(missing)}; make it with `stk spelling tokenizer`")
+    return TextTokenizer(tokenizer)
+
+
+def characters_expected(path: str, kind: str) -> str:
+    """Say that a task of this kind needs another tokenizer."""
+    return (
+        f"{path} has no token for a space, expected one of single characters for {kind} "
+        "(`stk spelling tokenizer characters`)"
+    )
 
 
 class TextTokenizer:
@@ -46,20 +66,22 @@ class TextTokenizer:
         """Whether each character is a token, including spaces."""
         return self.space is not None
 
-    def encode(self, text: str) -> Numbers:
-        """Return the tokens of a text: [tokens]."""
-        return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text."""
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def encode_words(self, text: str) -> tuple[Numbers, Numbers]:
+    def encode_words(self, text: str) -> tuple[list[int], list[int]]:
         """Return the tokens of a text's words, each word encoded separately, and the word of each token.
 
-        [tokens] and [tokens]. Words are separated by white space, and each has at least one token. BPE gives
-        the same tokens for the whole text.
+        Words are separated by white space, and each has at least one token. BPE gives the same tokens for the
+        whole text.
         """
-        tokens = [self._tokens_of(word) for word in text.split()]
-        counts = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-        flat = np.fromiter((number for word in tokens for number in word), dtype=np.int32)
-        return flat, np.repeat(np.arange(len(tokens), dtype=np.int32), counts)
+        tokens, words = list[int](), list[int]()
+        for number, word in enumerate(text.split()):
+            own = self._tokens_of(word)
+            tokens += own
+            words += [number] * len(own)
+        return tokens, words
 
     def encode_word(self, word: str) -> tuple[list[int], list[int]]:
         """Return the tokens of a word, at least one, and where in the word each of them begins."""
@@ -69,6 +91,6 @@ class TextTokenizer:
             return [self.unknown], [0]
         return found.ids, [start for start, _ in found.offsets]
 
-    def decode(self, numbers: Sequence[int] | Numbers) -> str:
+    def decode(self, numbers: Iterable[int]) -> str:
         """Return the text of token ids, without special tokens."""
-        return self._tokenizer.decode([int(number) for number in numbers], skip_special_tokens=True)
+        return self._tokenizer.decode(list(numbers), skip_special_tokens=True)

@@ -53,7 +53,7 @@ def test_special_tokens_are_not_decoded(made):
 
 def test_the_name_of_a_special_token_in_a_text_is_plain_text(made):
     numbers = made.encode("the <eos> of <pad> mill")
-    assert not {made.padding, made.begin, made.end} & set(numbers.tolist())
+    assert not {made.padding, made.begin, made.end} & set(numbers)
 
 
 @given(ASCII)
@@ -64,7 +64,7 @@ def test_characters_decode_ascii_exactly(text):
 
 def test_a_character_beyond_ascii_is_unknown():
     tokenizer = TextTokenizer(characters())
-    assert tokenizer.encode("ä—a").tolist()[:2] == [tokenizer.unknown] * 2
+    assert tokenizer.encode("ä—a")[:2] == [tokenizer.unknown] * 2
 
 
 # ---- words
@@ -74,8 +74,8 @@ def test_a_character_beyond_ascii_is_unknown():
 def test_bpe_gives_a_text_the_tokens_of_its_words(text):
     tokenizer = TextTokenizer(BPE)
     tokens, of = tokenizer.encode_words(text)
-    assert tokens.tolist() == tokenizer.encode(text).tolist()
-    assert sorted(set(of.tolist())) == list(range(len(text.split())))
+    assert tokens == tokenizer.encode(text)
+    assert sorted(set(of)) == list(range(len(text.split())))
 
 
 @given(NORMALISED)
@@ -83,21 +83,22 @@ def test_every_word_has_tokens_and_is_decoded_exactly(text):
     for name in ("bpe", "bytes"):
         tokenizer = TextTokenizer(MADE[name])
         tokens, of = tokenizer.encode_words(text)
-        groups = [tokens[of == place] for place in range(len(text.split()))]
+        groups = [
+            [token for token, word in zip(tokens, of, strict=True) if word == place]
+            for place in range(len(text.split()))
+        ]
         assert all(map(len, groups))
         assert " ".join(map(tokenizer.decode, groups)) == text
 
 
 def test_a_text_without_words_has_no_tokens(made):
-    tokens, of = made.encode_words("  ")
-    assert tokens.shape == of.shape == (0,)
-    assert tokens.dtype == of.dtype == "int32"
+    assert made.encode_words("  ") == ([], [])
 
 
 def test_a_word_of_accents_is_unknown_if_accents_are_stripped():
     tokenizer = TextTokenizer(train_bpe(TEXTS, 300, strip_accents=True))
     tokens, of = tokenizer.encode_words("a \u0301 b")
-    assert tokens[of == 1].tolist() == [tokenizer.unknown]
+    assert tokens[of.index(1) : of.index(2)] == [tokenizer.unknown]
 
 
 # ---- byte-level BPE
@@ -105,7 +106,7 @@ def test_a_word_of_accents_is_unknown_if_accents_are_stripped():
 
 def test_accents_are_stripped_if_requested():
     stripped = TextTokenizer(train_bpe(TEXTS, 300, strip_accents=True))
-    assert stripped.encode("éa").tolist() == stripped.encode("ea").tolist()
+    assert stripped.encode("éa") == stripped.encode("ea")
     assert stripped.decode(stripped.encode("Café")) == "Cafe"
     kept = TextTokenizer(BPE)
     assert unicodedata.is_normalized("NFC", kept.decode(kept.encode("Café")))

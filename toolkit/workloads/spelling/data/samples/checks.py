@@ -30,7 +30,7 @@ from toolkit.workloads.spelling.data.samples.sources import (
 )
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
 from toolkit.workloads.spelling.data.texts.text_files import decoded, reading
-from toolkit.workloads.spelling.tokenizers.tokenizer_file import characters_expected, read_tokenizer
+from toolkit.workloads.spelling.tokenizers.tokenizer import characters_expected, load_tokenizer
 
 #: Lines of each file that are checked, within its first bytes. That takes up to 20 ms for each file.
 _LINES, _BYTES = 2000, 1 << 20
@@ -57,7 +57,7 @@ def content_violations(data: SpellingTexts, *, is_trained: bool = False) -> Iter
     if not is_trained:
         for name in ("tokenizer_path", "output_tokenizer_path"):
             if _is_small(path := getattr(data, name)):
-                yield from violation_of(f"data.{name}", read_tokenizer, Path(path))
+                yield from violation_of(f"data.{name}", load_tokenizer, Path(path))
         if data.dictionary is not None and Path(data.dictionary).is_file():
             yield from violation_of("data.dictionary", read_dictionary, Path(data.dictionary), _LINES)
     for place, noise in noises_within(data.noise, ("data", "noise")):
@@ -84,7 +84,7 @@ def character_violations(experiment: Experiment) -> Iterator[Violation]:
     path = experiment.data.tokenizer_path
     # content_violations finds other faults of the file.
     with suppress(DataError):
-        if _is_small(path) and read_tokenizer(Path(path)).token_to_id(" ") is None:
+        if _is_small(path) and not load_tokenizer(Path(path)).reads_spaces:
             problem = characters_expected(path, experiment.task.kind)
             yield Violation(key=("data", "tokenizer_path"), problem=problem)
 

@@ -47,7 +47,7 @@ class TextTokens:
             pieces += [before + piece for piece in own_pieces]
             before += count
         if self.tokenizer.reads_spaces:
-            tokens = self.tokenizer.encode(text).tolist()
+            tokens = self.tokenizer.encode(text)
             assert len(tokens) == len(text)
             of_visible = iter(pieces)
             pieces = [NO_PIECE if character.isspace() else next(of_visible) for character in text]
@@ -87,7 +87,7 @@ class TextEncoder:
         spaced  the text before noise changed its white space; None if it was not changed
         """
         repaired, repairs = text, _NONE
-        outputs: tuple[Array, Array] = (_NONE, _NONE)
+        outputs: tuple[list[int], list[int]] = ([], [])
         # Labels do not show the right words.
         if self.output is not None and labels is None:
             outputs = self.output.encode_words(text if target is None else target)
@@ -108,7 +108,8 @@ class TextEncoder:
             layout.TOKENS: tokens, layout.PIECES: pieces, layout.WORDS: word_of_piece,
             layout.FEATURES: features @ _BITS + real * REAL, layout.REPAIRS: repairs,
             layout.LABELS: _labels(repaired, target, labels, len(words)),
-            layout.OUTPUTS: outputs[0], layout.OUTPUT_WORDS: outputs[1],
+            layout.OUTPUTS: np.array(outputs[0], np.int64),
+            layout.OUTPUT_WORDS: np.array(outputs[1], np.int64),
         }  # fmt: skip
 
 

@@ -23,8 +23,7 @@ from toolkit.workloads.spelling.metrics.counts import Counts
 from toolkit.workloads.spelling.metrics.whitespace import WhitespaceScore
 from toolkit.workloads.spelling.models.batches import NONE
 from toolkit.workloads.spelling.tasks.base import SpellingTask, on
-from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
-from toolkit.workloads.spelling.tokenizers.tokenizer_file import characters_expected
+from toolkit.workloads.spelling.tokenizers.tokenizer import characters_expected, load_tokenizer
 
 #: Name of the output with the class of each character: keep, insert or delete.
 CLASSES = "classes"

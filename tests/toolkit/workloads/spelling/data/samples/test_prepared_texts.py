@@ -65,7 +65,7 @@ def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
         expected, word_of_piece = features.of(text.split())
         tokens, of_token = tokenizer.encode_words(text)
         assert samples.rows(layout.TOKENS, index, -1)[0].tolist() == [
-            tokenizer.begin, *tokens.tolist(), tokenizer.end,
+            tokenizer.begin, *tokens, tokenizer.end,
         ]  # fmt: skip
         words = samples.rows(layout.WORDS, index, -1)[0]
         np.testing.assert_array_equal(words, word_of_piece)
@@ -74,7 +74,7 @@ def test_tokens_pieces_and_words_fit_the_text(make: Make) -> None:
         assert pieces[0] == pieces[-1] == layout.NO_PIECE
         np.testing.assert_array_equal(words[pieces[1:-1]], of_token)
         for place, piece in enumerate(pieces_of(text)):
-            own = tokens[pieces[1:-1] == place]
+            own = np.array(tokens)[pieces[1:-1] == place].tolist()
             assert tokenizer.decode(own).strip() == piece.text
 
 
@@ -219,8 +219,8 @@ def test_tokens_of_targets_are_kept_for_correction(make: Make) -> None:
     tokenizer = load_tokenizer(Path(data.tokenizer_path))
     for number, text in enumerate(texts(11, first=1000)):
         tokens, words = tokenizer.encode_words(text)
-        assert row(prepared, layout.OUTPUTS, number, "test") == tokens.tolist()
-        assert row(prepared, layout.OUTPUT_WORDS, number, "test") == words.tolist()
+        assert row(prepared, layout.OUTPUTS, number, "test") == tokens
+        assert row(prepared, layout.OUTPUT_WORDS, number, "test") == words
 
 
 def test_set_is_reused_unless_a_setting_changes_its_content(make: Make) -> None:

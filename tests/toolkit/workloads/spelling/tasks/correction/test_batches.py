@@ -37,7 +37,7 @@ def test_units_are_separated_by_the_end_token_and_unended_units_are_empty(writte
 
 def test_a_word_stays_if_a_part_of_it_is_unknown():
     tokenizer = TextTokenizer(characters())
-    written = [tuple(tokenizer.encode(word).tolist()) for word in ("the", "café")]
+    written = [tuple(tokenizer.encode(word)) for word in ("the", "café")]
     assert text_of_words(written, ["teh", "café"], tokenizer) == "the café"
 
 

@@ -52,7 +52,7 @@ def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> Non
     of_words = isinstance(task, SecWordsNmtTask)
 
     def unit(text: str | None) -> Written:
-        return None if text is None else tuple(output.encode_words(text)[0].tolist())
+        return None if text is None else tuple(output.encode_words(text)[0])
 
     def write(model: nn.Module, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         read = [reads.decode(row) for row in batch.tokens.tolist()]

@@ -61,7 +61,7 @@ class OpenRun:
 
     def fits(self, text: str) -> bool:
         """Whether the model can read a text at once."""
-        return len(self.encoder.lists(normalised(text), None, None)[layout.TOKENS]) <= self.max_tokens
+        return len(self.encoder.lists(normalised(text))[layout.TOKENS]) <= self.max_tokens
 
     def answers(
         self, what: str, texts: Sequence[str], *, by_words: bool = False
@@ -83,20 +83,20 @@ class OpenRun:
         text = normalised(text)
         if not text:
             return []
-        lists = self.encoder.lists(text, None, None)
+        lists = self.encoder.lists(text)
         if len(lists[layout.TOKENS]) <= self.max_tokens:
             whole = Passage(text=text, core=(0, len(text)), words=(0, len(text.split())))
             return [(whole, lists)]
         # Two special tokens are added.
         size = self.max_tokens - 2
-        if self.encoder.tokens.tokenizer.reads_spaces and not by_words:
+        if self.encoder.tokenizer.reads_spaces and not by_words:
             passages = passages_of_characters(text, size)
         else:
             passages = passages_of_words(text.split(), size, self._tokens)
-        return [(passage, self.encoder.lists(passage.text, None, None)) for passage in passages]
+        return [(passage, self.encoder.lists(passage.text)) for passage in passages]
 
     def _tokens(self, word: str) -> int:
-        tokenizer = self.encoder.tokens.tokenizer
+        tokenizer = self.encoder.tokenizer
         # A character is a token, and so is the space before the word.
         return len(word) + 1 if tokenizer.reads_spaces else len(tokenizer.encode_word(word)[0])
 
@@ -168,7 +168,7 @@ def prepared_run(run: RunDir, options: Mapping[str, object] | None = None) -> Op
     experiment = replace(experiment, data=layout.encoded_by(experiment.data, encoding))
     encoder = TextEncoder(experiment.data)
     # A task must have a text.
-    model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY, None, None)]).model()
+    model = _task(experiment, encoding, encoder, [_ANY], [encoder.lists(_ANY)]).model()
     return OpenRun(
         experiment=experiment,
         encoding=encoding,

@@ -33,7 +33,7 @@ class TextsAtHand(SpellingSet):
         cls, folder: Path, encoder: TextEncoder, texts: Sequence[str], samples: Sequence[Mapping[str, Array]]
     ) -> TextsAtHand:
         """Make a set of texts and the lists that the encoder returned for each text."""
-        reads, writes = encoder.tokens.tokenizer, encoder.output
+        reads, writes = encoder.tokenizer, encoder.output
         meta: dict[str, Any] = {
             "fingerprint": "",
             "splits": {TEST: len(samples)},

@@ -208,7 +208,7 @@ class TokenizationRepairPlusTask(RepairingTask):
     ) -> DetectionBatch:
         """Return a batch of texts with the words of their repaired versions, as returned by `repair`."""
         pairs = zip(texts, repaired, strict=True)
-        lists = [self._encoder.lists(text, None, None, spaced) for text, spaced in pairs]
+        lists = [self._encoder.lists(text, spaced=spaced) for text, spaced in pairs]
         read = TextsAtHand.of(self._data.path, self._encoder, texts, lists).split(TEST)
         return DetectionBatch(**self._word_fields(read, np.arange(len(texts)), device))
 

@@ -81,10 +81,10 @@ class DetectionBatch(Batch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionBatch(Batch):
-    """Texts and their corrections.
+    """Texts and their corrections. A unit is a text, or each of its words, one after the other.
 
-    targets  [B, T] input of the decoder: the begin token, then the target
-    labels   [B, T] wanted output: the target, then the end token; NONE for padding
+    targets  [B, T] input of the decoder: for each unit the begin token, then its target
+    labels   [B, T] wanted output: for each unit its target, then the end token; NONE for padding
     """
 
     targets: torch.Tensor
@@ -92,19 +92,15 @@ class CorrectionBatch(Batch):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordsCorrectionBatch(Batch):
-    """Texts and the corrections of each of their words, all words of a text one after the other.
+class WordsCorrectionBatch(CorrectionBatch):
+    """Texts and the corrections of each of their words.
 
     words         [B, L] word of each token, ascending; NONE for special tokens and padding
-    targets       [B, T] input of the decoder: for each word the begin token, then its target
     target_words  [B, T] word of each token of `targets`; NONE for padding
-    labels        [B, T] wanted output: for each word its target, then the end token; NONE for padding
     """
 
     words: torch.Tensor
-    targets: torch.Tensor
     target_words: torch.Tensor
-    labels: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

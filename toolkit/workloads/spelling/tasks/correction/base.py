@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from toolkit.workloads.spelling.data.texts.words import normalised
 from toolkit.workloads.spelling.files import SpellingFiles
 from toolkit.workloads.spelling.metrics.correction import score_corrections
 from toolkit.workloads.spelling.metrics.counts import Counts
-from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
+from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch
 from toolkit.workloads.spelling.models.losses import loss_sums, right_labels, summed_cross_entropy
 from toolkit.workloads.spelling.models.search import Search, Written
 from toolkit.workloads.spelling.tasks.base import SpellingTask, check_targets, write_lines
@@ -39,18 +39,16 @@ _READ_SUMS = ("loss", "count", "correct", "texts", "right")
 #: Counts of words, number of lines, right lines, edit distances, units without an end.
 _WRITTEN_SUMS = (*Counts.__slots__, "lines", "equal", "distances", "unended")
 
-B = TypeVar("B", CorrectionBatch, WordsCorrectionBatch)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetBatch(Generic[B]):
+class TargetBatch:
     """Texts with their targets, as tensors; also as pairs of texts if the model writes corrections."""
 
-    read: B
+    read: CorrectionBatch
     texts: tuple[tuple[str, str], ...] | None
 
 
-class CorrectionTask(SpellingTask, Generic[B]):
+class CorrectionTask(SpellingTask):
     """Cross-entropy of the tokens of the targets; scores are counts of tokens, texts, words.
 
     In training and validation the decoder reads the target up to the next token. For the test set it reads
@@ -88,7 +86,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         self._without[name] = int((~fits).sum())
         return samples if fits.all() else samples.chosen(fits)
 
-    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch[B]:
+    def collate(self, split: str, indices: np.ndarray, device: torch.device) -> TargetBatch:
         samples = self.splits[split]
         texts = None
         if split == _WRITTEN:
@@ -96,12 +94,12 @@ class CorrectionTask(SpellingTask, Generic[B]):
             texts = tuple((text, text if target is None else target) for text, target in found)
         return TargetBatch(read=self._batch(samples, indices, device), texts=texts)
 
-    def loss(self, model: nn.Module, batch: TargetBatch[B]) -> Loss:
+    def loss(self, model: nn.Module, batch: TargetBatch) -> Loss:
         total, right = _scored(model, batch.read)
         correct = right.sum()[None].double()
         return Loss(total=total, count=batch.read.labelled, tokens=batch.read.real_tokens, sums=correct)
 
-    def score(self, model: nn.Module, batch: TargetBatch[B]) -> Score:
+    def score(self, model: nn.Module, batch: TargetBatch) -> Score:
         total, right = _scored(model, batch.read)
         known = batch.read.labels != NONE
         texts = known.any(1)
@@ -168,11 +166,11 @@ class CorrectionTask(SpellingTask, Generic[B]):
 
     # -- defined by each task ----------------------------------------------------------------
 
-    def write(self, model: Any, batch: B, texts: Sequence[str]) -> list[list[Written]]:
+    def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         """Return the units that a model in evaluation mode writes for each of these texts."""
         raise NotImplementedError
 
-    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> B:
+    def _batch(self, samples: SpellingSamples, indices: Array, device: torch.device) -> CorrectionBatch:
         raise NotImplementedError
 
     def _text(self, text: str, units: Sequence[Written]) -> str:
@@ -191,9 +189,7 @@ class CorrectionTask(SpellingTask, Generic[B]):
         """Raise DataError if the tokenizers do not fit the task."""
 
 
-def _scored(
-    model: nn.Module, batch: CorrectionBatch | WordsCorrectionBatch
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _scored(model: nn.Module, batch: CorrectionBatch) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of a batch, and which of the wanted tokens [B, T] are the most probable ones."""
     scores = batch.scored_by(model)
     return summed_cross_entropy(scores, batch.labels), right_labels(scores, batch.labels)

@@ -24,7 +24,7 @@ _PROBE = "a b"
 _TIMES, _MORE = 2, 16
 
 
-class SecNmtTask(CorrectionTask[CorrectionBatch]):
+class SecNmtTask(CorrectionTask):
     """Writes one sequence for each text; words may move."""
 
     @torch.no_grad()

@@ -12,7 +12,7 @@ from toolkit.data.ragged import Array
 from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.samples import SpellingSamples
-from toolkit.workloads.spelling.models.batches import NONE, WordsCorrectionBatch
+from toolkit.workloads.spelling.models.batches import NONE, CorrectionBatch, WordsCorrectionBatch
 from toolkit.workloads.spelling.models.search import Written, write_words
 from toolkit.workloads.spelling.tasks.base import on
 from toolkit.workloads.spelling.tasks.correction.base import CorrectionTask
@@ -25,14 +25,14 @@ from toolkit.workloads.spelling.tasks.correction.batches import (
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 
 
-class SecWordsNmtTask(CorrectionTask[WordsCorrectionBatch]):
+class SecWordsNmtTask(CorrectionTask):
     """Writes one sequence for each word.
 
     Texts with a different number of words than their targets cannot be learnt word by word, and are left out.
     The test set keeps these texts: their corrections are scored.
     """
 
-    def write(self, model: Any, batch: WordsCorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
+    def write(self, model: Any, batch: CorrectionBatch, texts: Sequence[str]) -> list[list[Written]]:
         limits = limits_of(self._output, self._experiment.model.max_word_length)
         return write_words(model, batch, self._search, limits)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +35,7 @@ WRITTEN: dict[str, str | None] = {
     "stoen the": "stone the garden",
 }
 
-Made = Callable[..., CorrectionTask[Any]]
+Made = Callable[..., CorrectionTask]
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def made(on_benchmark: OnBenchmark) -> Made:
     return lambda kind, *overrides, correct=CORRECT: on_benchmark(kind, CORRUPT, correct, *overrides)
 
 
-def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> None:
+def write_instead(task: CorrectionTask, said: dict[str, str | None]) -> None:
     """Make the task write this with any model."""
     output, reads = (
         load_tokenizer(task.prepared / name) for name in (layout.OUTPUT_TOKENIZER, layout.TOKENIZER)
@@ -63,7 +62,7 @@ def write_instead(task: CorrectionTask[Any], said: dict[str, str | None]) -> Non
     task.write = write  # type: ignore[method-assign]
 
 
-def scored(task: CorrectionTask[Any]) -> Evaluation:
+def scored(task: CorrectionTask) -> Evaluation:
     return evaluated(task, task.model(), "test", batch_size=2)
 
 

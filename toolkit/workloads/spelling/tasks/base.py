@@ -17,7 +17,7 @@ from toolkit.checkpoint.verification import trained_on
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.files import open_atomic
+from toolkit.files import json_value, open_atomic, write_json
 from toolkit.nlp.exported_files import ExportedFiles
 from toolkit.nlp.weights_export import export_model
 from toolkit.run.run_dir import RunDir
@@ -87,6 +87,9 @@ class SpellingTask:
             **more,
         )
 
+    def metrics(self, split: str, evaluation: Evaluation) -> dict[str, float]:
+        raise NotImplementedError
+
     def metrics_need_outputs(self, split: str) -> bool:
         return False
 
@@ -135,19 +138,22 @@ class SpellingTask:
         sums = self._sums(evaluation)
         return {name: round(sums[name]) for name in names}
 
-    def _facts(self, run: RunDir, split: str, without: int = 0) -> dict[str, Any]:
-        """Create the folder of the report of a split, and return its first facts.
+    def _write_facts(
+        self, path: Path, split: str, evaluation: Evaluation, without: int = 0, **counts: Mapping[str, float]
+    ) -> None:
+        """Write the counts and the metrics of a split as JSON, and create the folder of the file.
 
         without  number of texts that the task leaves out, beside those that the samples do
         """
-        run.artifacts.mkdir(parents=True, exist_ok=True)
         samples = self.splits[split]
         if left_out := without + sum(1 for _ in samples.left_out()):
             log.warning(
                 "the scores of %s are of %s; %d were left out",
                 *(split, counted(len(samples), "text"), left_out),
             )
-        return {"split": split, "texts": len(samples), "left_out": left_out}
+        facts = {"split": split, "texts": len(samples), "left_out": left_out}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, json_value({**facts, **counts, "metrics": self.metrics(split, evaluation)}))
 
     def export(self, run: RunDir, model: nn.Module) -> None:
         root = Path(data_sets(self._experiment.data)[0]).stem

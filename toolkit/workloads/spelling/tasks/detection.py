@@ -12,7 +12,6 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score, lists_of
@@ -96,13 +95,11 @@ class DetectionTask(SpellingTask):
         return found
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        files, facts = SpellingFiles(run), self._facts(run, split)
+        files, counts = SpellingFiles(run), self._counts(evaluation, COUNTS)
+        self._write_facts(files.detection_counts(split), split, evaluation, counts=counts)
+        labels = map(line_of, evaluation.outputs[_OUTPUT])
         none = (lambda text: "0") if self.of_texts else no_errors
-        write_lines(
-            files.detections(split), self.splits[split], map(line_of, evaluation.outputs[_OUTPUT]), none
-        )
-        facts |= {"counts": self._counts(evaluation, COUNTS), "metrics": self.metrics(split, evaluation)}
-        write_json(files.detection_counts(split), json_value(facts))
+        write_lines(files.detections(split), self.splits[split], labels, none)
 
 
 class SedWordsTask(DetectionTask):

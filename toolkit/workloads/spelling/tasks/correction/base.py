@@ -13,7 +13,6 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.errors import DataError
-from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Ragged, Score
@@ -146,16 +145,16 @@ class CorrectionTask(SpellingTask):
         }
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
-        samples, facts = self.splits[split], self._facts(run, split, self._without[split])
+        files, samples = SpellingFiles(run), self.splits[split]
         names = self.score_sums[1:] if split == _WRITTEN else _READ_SUMS[1:]
         sums = self._sums(evaluation)
-        facts["counts"] = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
-        facts["metrics"] = self.metrics(split, evaluation)
-        write_json(SpellingFiles(run).correction_counts(split), json_value(facts))
+        counts = {name: sums[name] if name == "distances" else round(sums[name]) for name in names}
+        path, without = files.correction_counts(split), self._without[split]
+        self._write_facts(path, split, evaluation, without, counts=counts)
         if split == _WRITTEN:
             texts = zip(samples.texts(np.arange(len(samples))), evaluation.outputs[_OUTPUT], strict=True)
             made = (self._text(text, units_of(ids, self._output.end)) for (text, _), ids in texts)
-            write_lines(SpellingFiles(run).corrections(split), samples, made)
+            write_lines(files.corrections(split), samples, made)
 
     def correct(self, model: nn.Module, split: str, indices: Array, device: torch.device) -> list[str]:
         """Return the corrections of these texts of a split by a model in evaluation mode."""

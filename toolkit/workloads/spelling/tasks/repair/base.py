@@ -52,16 +52,16 @@ class RepairingTask(SpellingTask):
             counts=Counts.of_sums(found, wrong, missed), lines=round(texts), f1_sum=f1, equal=round(equal)
         )
 
+    def _repair_facts(self, evaluation: Evaluation) -> dict[str, int]:
+        """Return the counts of a repair, for a file."""
+        score = self.repair_score(evaluation)
+        return asdict(score.counts) | {"texts": score.lines, "equal_texts": score.equal}
+
 
 def repaired_texts(samples: SpellingSamples, indices: Array, classes: Iterable[Array]) -> Iterator[str]:
     """Yield these texts with their white space repaired; classes: see `classes_of`."""
     for (text, _), own in zip(samples.texts(indices), classes, strict=True):
         yield repaired(text, own.tolist())
-
-
-def repair_facts(score: WhitespaceScore) -> dict[str, int]:
-    """Return the counts of a repair, for a file."""
-    return asdict(score.counts) | {"texts": score.lines, "equal_texts": score.equal}
 
 
 def known_labels(labels: Array, device: torch.device) -> torch.Tensor:

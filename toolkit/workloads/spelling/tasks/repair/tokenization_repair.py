@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from toolkit.config.schema import Experiment
-from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
@@ -26,7 +25,6 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     RepairingTask,
     classes_of,
     known_labels,
-    repair_facts,
     repaired_texts,
 )
 
@@ -87,9 +85,7 @@ class TokenizationRepairTask(RepairingTask):
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         files, samples = SpellingFiles(run), self.splits[split]
-        facts = self._facts(run, split)
-        facts["counts"] = repair_facts(self.repair_score(evaluation))
-        facts["metrics"] = self.metrics(split, evaluation)
-        write_json(files.repair_counts(split), json_value(facts))
+        counts = self._repair_facts(evaluation)
+        self._write_facts(files.repair_counts(split), split, evaluation, counts=counts)
         texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
         write_lines(files.repairs(split), samples, texts)

@@ -16,7 +16,6 @@ from torch import nn
 from toolkit.config.schema import Experiment
 from toolkit.data.ragged import Array
 from toolkit.data.sources.source_files import TEST
-from toolkit.files import json_value, write_json
 from toolkit.nlp.ratio import mean, ratio
 from toolkit.run.run_dir import RunDir
 from toolkit.task import Evaluation, Loss, Score, lists_of
@@ -53,7 +52,6 @@ from toolkit.workloads.spelling.tasks.repair.base import (
     RepairingTask,
     classes_of,
     known_labels,
-    repair_facts,
     repaired_texts,
 )
 from toolkit.workloads.spelling.tokenizers.tokenizer import TextTokenizer, load_tokenizer
@@ -254,11 +252,8 @@ class TokenizationRepairPlusTask(RepairingTask):
 
     def write_report(self, run: RunDir, split: str, evaluation: Evaluation) -> None:
         files, samples = SpellingFiles(run), self.splits[split]
-        facts = self._facts(run, split)
-        facts["detection"] = self._counts(evaluation, COUNTS)
-        facts["repair"] = repair_facts(self.repair_score(evaluation))
-        facts["metrics"] = self.metrics(split, evaluation)
-        write_json(files.repair_counts(split), json_value(facts))
+        found, repair = self._counts(evaluation, COUNTS), self._repair_facts(evaluation)
+        self._write_facts(files.repair_counts(split), split, evaluation, detection=found, repair=repair)
         texts = repaired_texts(samples, np.arange(len(samples)), evaluation.outputs[CLASSES])
         write_lines(files.repairs(split), samples, texts)
         labels = map(line_of, evaluation.outputs[_PROBABILITIES])

@@ -82,8 +82,8 @@ class SpellingTask:
         """Build the model; `more`: arguments in addition to the sizes of the vocabularies."""
         return build_model(
             self._experiment,
-            vocabulary_size=self._data.vocabulary_size,
-            output_vocabulary_size=self._data.output_vocabulary_size,
+            vocabulary_size=self._data.meta["vocabulary_size"],
+            output_vocabulary_size=self._data.meta["output_vocabulary_size"],
             **more,
         )
 
@@ -96,7 +96,7 @@ class SpellingTask:
     def _fields(self, samples: SpellingSamples, indices: Array, device: torch.device) -> dict[str, Any]:
         """Return the fields of a Batch of these samples."""
         lengths = samples.lengths[indices].astype(np.int64)
-        tokens = samples.rows(layout.TOKENS, indices, self._data.pad_id)
+        tokens = samples.rows(layout.TOKENS, indices, self._data.meta["pad_id"])
         return {
             "tokens": on(tokens, device),
             "lengths": on(lengths, device),
@@ -123,7 +123,7 @@ class SpellingTask:
     def _word_labels(self, samples: SpellingSamples, indices: Array) -> tuple[Array, Array]:
         """Return the labels of the words, NONE if unknown, and which words are real: [n, most words]."""
         labels = samples.rows(layout.LABELS, indices, layout.UNKNOWN)
-        if self._data.has_dictionary:
+        if self._data.meta["has_dictionary"]:
             real = samples.real_words(indices)
         else:
             real = np.zeros(labels.shape, dtype=bool)

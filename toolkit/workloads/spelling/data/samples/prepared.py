@@ -44,30 +44,12 @@ class SpellingSet(PreparedFolder[SpellingSamples]):
     speed: str = ""
 
     @property
-    def vocabulary_size(self) -> int:
-        return int(self.meta["vocabulary_size"])
-
-    @property
-    def output_vocabulary_size(self) -> int | None:
-        """Vocabulary size of the output tokenizer; None without one."""
-        size = self.meta["output_vocabulary_size"]
-        return None if size is None else int(size)
-
-    @property
-    def pad_id(self) -> int:
-        return int(self.meta["pad_id"])
-
-    @property
-    def has_dictionary(self) -> bool:
-        return bool(self.meta["has_dictionary"])
-
-    @property
     def unlabelled(self) -> Mapping[str, int]:
         """Number of texts with unknown wrong words, by split."""
         return dict(self.meta.get("unlabelled", {}))
 
     def _contents(self) -> str:
-        return f" texts; {self.vocabulary_size:,} tokens"
+        return f" texts; {self.meta['vocabulary_size']:,} tokens"
 
     def _details(self) -> Iterator[str]:
         if self.speed:

@@ -36,20 +36,17 @@ class Source:
 @contextmanager
 def source(path: Path | None) -> Iterator[Source]:
     """Open a file; None: standard input. Raises DataError."""
-    if path is None:
-        yield Source(descriptor=0, name="standard input", size=_size(0))
-        return
-    with reading(path):
-        descriptor = os.open(path, os.O_RDONLY)
+    descriptor = 0
+    if path is not None:
+        with reading(path):
+            descriptor = os.open(path, os.O_RDONLY)
     try:
-        yield Source(descriptor=descriptor, name=str(path), size=_size(descriptor))
+        # The size of a pipe is 0.
+        size = os.fstat(descriptor).st_size or None
+        yield Source(descriptor=descriptor, name=str(path or "standard input"), size=size)
     finally:
-        os.close(descriptor)
-
-
-def _size(descriptor: int) -> int | None:
-    """Return the size of a file in bytes; None for a pipe."""
-    return os.fstat(descriptor).st_size or None
+        if path is not None:
+            os.close(descriptor)
 
 
 def blocks(given: Source) -> Iterator[tuple[list[str], int]]:

@@ -1,9 +1,7 @@
-"""Read lines of text files by number, with their targets or labels."""
+"""Find the lines of text files by number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.errors import DataError
-from toolkit.workloads.spelling.data.samples.parse_line import Line, parse_line
-from toolkit.workloads.spelling.data.samples.sources import Source
 from toolkit.workloads.spelling.data.texts.text_files import decoded
 
 Starts = npt.NDArray[np.int64]
@@ -31,22 +27,8 @@ def line_starts(path: Path) -> Starts:
     return starts if starts[-1] == size else np.append(starts, size)
 
 
-def read_lines(
-    source: Source, starts: Sequence[Starts], places: Starts, *, has_labels: bool
-) -> Iterator[Line]:
-    """Yield the lines of a source at these places, which count from 0. Raises DataError naming file and line.
-
-    starts      the starts of the lines of each of its files, as returned by `line_starts`
-    has_labels  whether its second file has labels instead of texts
-    """
-    with ExitStack() as stack:
-        streams = [stack.enter_context(open(file, "rb")) for file in source.files]
-        for place in places.tolist():
-            files = zip(source.files, streams, starts, strict=True)
-            yield parse_line(source, place, [_text(*each, place) for each in files], has_labels=has_labels)
-
-
-def _text(file: Path, stream: BinaryIO, starts: Starts, place: int) -> str:
+def read_line(file: Path, stream: BinaryIO, starts: Starts, place: int) -> str:
+    """Return line `place`, from 0, of an open file with these `line_starts`. Raises DataError naming it."""
     stream.seek(int(starts[place]))
     size = int(starts[place + 1] - starts[place])
     line = stream.read(size)

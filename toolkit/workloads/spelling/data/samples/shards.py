@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -20,9 +21,9 @@ from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.encoding import TextEncoder
-from toolkit.workloads.spelling.data.samples.lines import line_starts, read_lines
+from toolkit.workloads.spelling.data.samples.lines import line_starts, read_line
 from toolkit.workloads.spelling.data.samples.mixture import divide, spread
-from toolkit.workloads.spelling.data.samples.parse_line import Line, holds_labels
+from toolkit.workloads.spelling.data.samples.parse_line import Line, holds_labels, parse_line
 from toolkit.workloads.spelling.data.samples.sources import VAL_SPLIT, Source, different_counts
 
 #: A shard has one array per list. The arrays with the lengths of lists have this prefix.
@@ -87,9 +88,14 @@ class Job:
 
     def read(self, number: int, places: Array) -> Iterator[Line]:
         """Yield the lines of a source at these places. Raises DataError naming file and line."""
-        source = self.sources[number]
+        source, has_labels = self.sources[number], self.has_labels[number]
         starts = [self._load("starts", number, file) for file in range(len(source.files))]
-        return read_lines(source, starts, places, has_labels=self.has_labels[number])
+        with ExitStack() as stack:
+            streams = [stack.enter_context(open(file, "rb")) for file in source.files]
+            for place in places.tolist():
+                files = zip(source.files, streams, starts, strict=True)
+                texts = [read_line(*each, place) for each in files]
+                yield parse_line(source, place, texts, has_labels=has_labels)
 
     def shards(self) -> Iterator[Shard]:
         for number in range(len(self.sources)):

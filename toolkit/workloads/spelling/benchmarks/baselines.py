@@ -18,7 +18,7 @@ from symspellpy import SymSpell, Verbosity
 from toolkit.workloads.spelling.benchmarks.lines import read_lines
 from toolkit.workloads.spelling.benchmarks.scoring import Predictors
 from toolkit.workloads.spelling.data.texts.token_types import is_special
-from toolkit.workloads.spelling.data.texts.words import pieces_of
+from toolkit.workloads.spelling.data.texts.words import PIECE, pieces_of
 
 #: Largest edit distance of symspell. Time and memory grow fast with it, and most errors have fewer edits.
 _EDITS = 2
@@ -69,12 +69,7 @@ class Corrector:
 
     def __call__(self, text: str) -> str:
         """Return a text with its unknown pieces replaced by the nearest words."""
-        made, end = [], 0
-        for piece in pieces_of(text):
-            start, stop = piece.characters
-            made += [text[end:start], self._corrected(piece.text)]
-            end = stop
-        return "".join([*made, text[end:]])
+        return PIECE.sub(lambda piece: self._corrected(piece.group()), text)
 
     def _correct(self, piece: str) -> str:
         if _is_right(piece, self._dictionary):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from toolkit.errors import DataError
 
 #: From a letter or digit to a letter or digit, or a run of punctuation: `("don't!` is `("`, `don't`, `!`.
-_PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
+PIECE = re.compile(r"\w\S+\w|\w+|[^\w\s]+")
 
 
 class Piece(NamedTuple):
@@ -29,7 +30,7 @@ def normalised(text: str) -> str:
 
 def pieces_of(text: str) -> list[Piece]:
     """Split a text or a word into its pieces. Together, they have all characters except white space."""
-    return [Piece(match.group(), match.span()) for match in _PIECE.finditer(text)]
+    return [Piece(match.group(), match.span()) for match in PIECE.finditer(text)]
 
 
 def word_labels(text: str, target: str) -> list[int]:
@@ -38,8 +39,7 @@ def word_labels(text: str, target: str) -> list[int]:
     Words beyond the end of the target are errors.
     """
     words, golds = text.split(), target.split()
-    missing = len(words) - len(golds)
-    return [int(word != gold) for word, gold in zip(words, golds, strict=False)] + [1] * missing
+    return [int(word != gold) for word, gold in zip_longest(words, golds[: len(words)])]
 
 
 def parse_labels(line: str, where: str, counts: Sequence[int], what: str) -> list[int]:

@@ -49,13 +49,9 @@ def make_shards(
     total = _size(every)
     made = total - _size(missing)
     progress(STAGE, made, total)
-
-    def done(shard: Shard) -> None:
-        nonlocal made
+    for shard in make_all(job, missing, workers):
         made += _size([shard])
         progress(STAGE, made, total)
-
-    make_all(job, missing, workers, done)
     return job, _size(missing)
 
 

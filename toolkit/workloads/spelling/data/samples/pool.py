@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
@@ -15,29 +15,29 @@ from toolkit.errors import DataError
 from toolkit.workloads.spelling.data.samples.shards import Job, Shard, ShardMaker
 
 
-def make_all(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
-    """Make shards, in any order; call `done` for each. Raises DataError, OSError.
+def make_all(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Shard]:
+    """Make shards, in any order; yield each when it is finished. Raises DataError, OSError.
 
     With one worker, this process makes them.
     """
     workers = min(workers, len(shards))
     if workers > 1:
-        _in_pool(job, shards, workers, done)
+        yield from _in_pool(job, shards, workers)
     elif shards:
         maker = ShardMaker(job)
         for shard in shards:
             maker.make(shard)
-            done(shard)
+            yield shard
 
 
-def _in_pool(job: Job, shards: Sequence[Shard], workers: int, done: Callable[[Shard], None]) -> None:
+def _in_pool(job: Job, shards: Sequence[Shard], workers: int) -> Iterator[Shard]:
     # Not fork: a training process has threads, and locks that they hold would never be released in the child.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)
     try:
         futures = {pool.submit(_make, job, shard): shard for shard in shards}
         for future in as_completed(futures):
             future.result()
-            done(futures[future])
+            yield futures[future]
     except BrokenProcessPool as error:
         raise DataError(
             "a process that prepares the data was killed, maybe for lack of memory: use fewer data.workers. "

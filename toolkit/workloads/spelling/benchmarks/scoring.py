@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from toolkit.errors import UserError
@@ -41,9 +40,7 @@ class Result:
 
 
 def entries(
-    benchmarks: Sequence[Benchmark],
-    predictors: Predictors,
-    files: Mapping[Benchmark, Mapping[str, Path]] = MappingProxyType({}),
+    benchmarks: Sequence[Benchmark], predictors: Predictors, files: Mapping[Benchmark, Mapping[str, Path]]
 ) -> list[Entry]:
     """Return all predictions: of the baselines, of files in the benchmarks' folders, and of other files."""
     found: list[Entry] = []

@@ -62,7 +62,7 @@ def published(*parts: str) -> Path:
 
 def shown(kind: str) -> dict[str, dict[str, dict[str, str]]]:
     """Score the predictions in the folder: values as in tables, by metric, benchmark and model."""
-    found = list(score_entries(entries(find_benchmarks(published(kind)), {})))
+    found = list(score_entries(entries(find_benchmarks(published(kind)), {}, {})))
     made = tables([each for each in found if isinstance(each, Result)])
     return {
         metric.name: {

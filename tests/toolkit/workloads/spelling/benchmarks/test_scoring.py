@@ -22,7 +22,7 @@ from toolkit.workloads.spelling.benchmarks.tables import latex, tables, terminal
 
 
 def scored(root: Path, predictors: Predictors | None = None) -> tuple[list[Result], list[str]]:
-    found = list(score_entries(entries(find_benchmarks(root), predictors or {})))
+    found = list(score_entries(entries(find_benchmarks(root), predictors or {}, {})))
     results = [each for each in found if isinstance(each, Result)]
     return results, [str(each) for each in found if not isinstance(each, Result)]
 
@@ -101,7 +101,7 @@ def test_invalid_benchmark_is_reported_once_and_the_others_are_scored(tmp_path: 
 def test_progress_is_reported(tmp_path: Path) -> None:
     correction_benchmark(tmp_path)
     steps: list[float] = []
-    list(score_entries(entries(find_benchmarks(tmp_path), {}), advance=steps.append))
+    list(score_entries(entries(find_benchmarks(tmp_path), {}, {}), advance=steps.append))
     assert sum(steps) == 2
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.errors import DataError, UserError
 from toolkit.system.output.few import shortened
 from toolkit.workloads.spelling.benchmarks.lines import Labels, check_count, check_texts, labels, read_lines
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.features import RealWords
 from toolkit.workloads.spelling.data.texts.repairs import differs_in_space
 from toolkit.workloads.spelling.metrics.correction import CorrectionScore, misspelt_words, score_corrections
 from toolkit.workloads.spelling.metrics.detection import score_labels

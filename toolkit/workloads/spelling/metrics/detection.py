@@ -20,7 +20,7 @@ class DetectionScore(Counts):
 
     labels      number of labels, of words or lines
     equal       labels that are right
-    real_words  errors that are real words (data/texts/real_words.py); found_real: how many were found
+    real_words  errors that are real words (`RealWords`); found_real: how many were found
     non_words   other errors; found_non: how many were found
     """
 

@@ -14,8 +14,7 @@ from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.layout import NO_PIECE, UNKNOWN
 from toolkit.workloads.spelling.data.texts.dictionary import read_dictionary
-from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.features import FEATURES, RealWords, WordFeatures
 from toolkit.workloads.spelling.data.texts.repairs import repaired_text, repairs_of
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer

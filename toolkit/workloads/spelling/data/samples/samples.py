@@ -68,7 +68,7 @@ class SpellingSamples:
         return unpack_features(self.rows(layout.FEATURES, indices, 0))
 
     def real_words(self, indices: Array) -> npt.NDArray[np.bool_]:
-        """Return whether each word of these samples is real (data/texts/real_words.py), [n, most words]."""
+        """Return whether each word of these samples is real (`RealWords`), [n, most words]."""
         words = self.rows(layout.WORDS, indices, -1)
         unreal = (words >= 0) & ((self.rows(layout.FEATURES, indices, 0) & REAL) == 0)
         width = max(int(self.sizes(layout.LABELS, indices).max(initial=0)), 1)

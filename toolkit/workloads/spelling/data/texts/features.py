@@ -1,8 +1,8 @@
-"""13 features of a word that do not depend on its context."""
+"""Which words are real, and 13 features of a word; they do not depend on its context."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from toolkit.workloads.spelling.data.texts.dictionary import most_frequent
 from toolkit.workloads.spelling.data.texts.token_types import (
+    is_ascii_punctuation,
     is_currency,
     is_email,
     is_number,
@@ -93,3 +94,23 @@ class WordFeatures:
             piece in self._dictionary,
             piece.lower() in self._dictionary,
         )
+
+
+class RealWords:
+    """Distinguishes real words from non-words, with the definition of the published rates.
+
+    A word is real if each of its pieces is in the dictionary, case-sensitively, or is ASCII punctuation. Only
+    the context can show that such a word is a misspelling. Each distinct word is looked up once.
+    """
+
+    def __init__(self, dictionary: Collection[str]) -> None:
+        self._dictionary = dictionary
+        self._is_real = lru_cache(maxsize=1 << 20)(self._look_up)
+
+    def of(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return whether each word is real, [n]."""
+        return np.fromiter(map(self._is_real, words), bool, len(words))
+
+    def _look_up(self, word: str) -> bool:
+        pieces = (piece.text for piece in pieces_of(word))
+        return all(piece in self._dictionary or is_ascii_punctuation(piece) for piece in pieces)

@@ -24,8 +24,7 @@ from toolkit.workloads.spelling.data.noise.noise import Sample, generator
 from toolkit.workloads.spelling.data.samples import layout
 from toolkit.workloads.spelling.data.samples.prepared import SpellingSet, prepare
 from toolkit.workloads.spelling.data.samples.sources import Source, describe, find_sources
-from toolkit.workloads.spelling.data.texts.features import FEATURES, WordFeatures
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.features import FEATURES, RealWords, WordFeatures
 from toolkit.workloads.spelling.data.texts.words import pieces_of, word_labels
 from toolkit.workloads.spelling.tokenizers.tokenizer import load_tokenizer
 

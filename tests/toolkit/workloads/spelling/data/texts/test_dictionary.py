@@ -19,7 +19,7 @@ from toolkit.workloads.spelling.data.texts.dictionary import (
     read_dictionary,
     write_dictionary,
 )
-from toolkit.workloads.spelling.data.texts.real_words import RealWords
+from toolkit.workloads.spelling.data.texts.features import RealWords
 
 counts = st.dictionaries(st.sampled_from("abcdefg"), st.integers(1, 5))
 

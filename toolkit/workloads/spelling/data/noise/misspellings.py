@@ -25,7 +25,7 @@ class Misspellings:
     """Looks up the misspellings of a word, in the case of that word."""
 
     def __init__(self, listed: Listed) -> None:
-        self._listed = {word: tuple(wrongs) for word, wrongs in listed.items() if wrongs}
+        self._listed = listed
 
     @classmethod
     def load(cls, path: Path) -> Misspellings:

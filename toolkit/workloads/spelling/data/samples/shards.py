@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from toolkit.data.prepared.arrays import map_array, write_array
 from toolkit.data.prepared.columns import Column
-from toolkit.data.ragged import Array
+from toolkit.data.ragged import Array, Lists
 from toolkit.workloads.spelling.config.data import SpellingTexts
 from toolkit.workloads.spelling.data.noise.from_config import noise_of
 from toolkit.workloads.spelling.data.noise.noise import Sample, generator
@@ -31,7 +31,6 @@ _LENGTHS = "lengths_"
 _ROWS = "rows"
 _Row: TypeAlias = "tuple[int, int, bool, str, str | None]"
 _LeftOut: TypeAlias = "tuple[int, int, str, int, str]"
-_FLAT = {name: np.dtype(layout.DTYPES[name]) for group in layout.LISTS for name in group}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +195,10 @@ def _joined(lists: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """Join the lists of samples, each with the lengths of its parts."""
     found: dict[str, Array] = {}
     for group in layout.LISTS:
-        lengths = [len(of_sample[group[0]]) for of_sample in lists]
-        found[_LENGTHS + group[0]] = np.array(lengths, dtype=np.int64)
         for name in group:
-            values = [of_sample[name] for of_sample in lists]
-            found[name] = np.concatenate([np.zeros(0), *values]).astype(_FLAT[name])
+            joined = Lists.of([of_sample[name] for of_sample in lists], layout.DTYPES[name])
+            found[name] = joined.values
+        found[_LENGTHS + group[0]] = np.diff(joined.offsets)
     return found
 
 
@@ -229,4 +227,5 @@ def read_shard(path: Path) -> Made | None:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     lengths = {group[0]: stored[_LENGTHS + group[0]] for group in layout.LISTS}
-    return Made({name: stored[name] for name in _FLAT}, lengths, rows["samples"], rows["left_out"])
+    lists = {name: stored[name] for group in layout.LISTS for name in group}
+    return Made(lists, lengths, rows["samples"], rows["left_out"])

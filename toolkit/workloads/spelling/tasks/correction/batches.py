@@ -121,9 +121,9 @@ def learnable(samples: SpellingSamples, indices: Array, most: float = math.inf) 
 
 
 def targets_of_words(
-    samples: SpellingSamples, indices: Array, learnt: Array, tokenizer: TextTokenizer
+    samples: SpellingSamples, indices: Array, tokenizer: TextTokenizer, most: float = math.inf
 ) -> tuple[Array, Array, Array]:
-    """Return the `word_targets` of these texts; texts where `learnt` [n] is false have none."""
+    """Return the `word_targets` of these texts; texts that are not `learnable` have none."""
     words = samples.rows(layout.OUTPUT_WORDS, indices, NONE)
-    words[~learnt] = NONE
+    words[~learnable(samples, indices, most)] = NONE
     return word_targets(samples.rows(layout.OUTPUTS, indices, NONE), words, tokenizer)

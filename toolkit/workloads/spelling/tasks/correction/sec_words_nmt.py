@@ -41,8 +41,7 @@ class SecWordsNmtTask(CorrectionTask):
         is_special = pieces == layout.NO_PIECE
         of_pieces = samples.rows(layout.WORDS, indices, NONE)
         of_tokens = np.take_along_axis(of_pieces, np.where(is_special, 0, pieces), axis=1)
-        learnt = learnable(samples, indices)
-        targets, numbers, labels = targets_of_words(samples, indices, learnt, self._output)
+        targets, numbers, labels = targets_of_words(samples, indices, self._output)
         return WordsCorrectionBatch(
             **self._fields(samples, indices, device),
             words=on(np.where(is_special, NONE, of_tokens), device),

@@ -39,7 +39,6 @@ from toolkit.workloads.spelling.repair_run import repair_experiment
 from toolkit.workloads.spelling.tasks.base import label_fields, no_errors, on, write_lines
 from toolkit.workloads.spelling.tasks.correction.batches import (
     ids_of,
-    learnable,
     limits_of,
     targets_of_words,
     text_of_words,
@@ -122,8 +121,8 @@ class TokenizationRepairPlusTask(RepairingTask):
         )
         lines = None
         if self._output is not None:
-            learnt = learnable(samples, indices, self._experiment.model.sec_max_output_length)
-            made = targets_of_words(samples, indices, learnt, self._output)
+            most = self._experiment.model.sec_max_output_length
+            made = targets_of_words(samples, indices, self._output, most)
             targets, numbers, labels = (on(each, device) for each in made)
             texts = replace(texts, targets=targets, target_words=numbers, target_labels=labels)
             if split == _WRITTEN:

@@ -8,24 +8,20 @@ from typing import Any
 from toolkit.system.output.nearest import guess
 from toolkit.workload import Metric, Violation
 from toolkit.workloads.custom.functions.project.places import locate
-from toolkit.workloads.custom.functions.reading.metric_names import GOALS, UNITS
+from toolkit.workloads.custom.functions.reading.metric_names import GOALS
 from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions
 from toolkit.workloads.custom.functions.sections.classes import FunctionsTask
 
 
 def metrics_of(task: FunctionsTask) -> Sequence[Metric]:
     """The metrics whose goal is known."""
-    goals, units = {str(each): each for each in GOALS}, {str(each): each for each in UNITS}
+    goals: Mapping[str, Any] = task.metrics
     # Runs of earlier versions have no titles and units.
-    titles, given = getattr(task, "titles", {}), getattr(task, "units", {})
+    titles: Mapping[str, Any] = getattr(task, "titles", {})
+    units: Mapping[str, Any] = getattr(task, "units", {})
     return [
-        Metric(
-            name=name,
-            goal=goals[goal],
-            title=str(titles.get(name, "")),
-            unit=units[given.get(name, "number")],
-        )
-        for name, goal in task.metrics.items()
+        Metric(name=name, goal=goal, title=str(titles.get(name, "")), unit=units.get(name, "number"))
+        for name, goal in goals.items()
     ]
 
 

@@ -52,11 +52,15 @@ def files_not_kept(experiment: Any) -> Iterator[Violation]:
     task = experiment.task
     path = locate(task.module, [task.code_folder])
     root = root_of(task.module, path)
-    if names := sorted(str(each.relative_to(root)) for each in not_kept(task.module, path, root)):
+    kept = {*project_files(task.module, path, root)}
+    if names := sorted(str(each.relative_to(root)) for each in not_kept(kept, root)):
         problem = f"a run keeps no copy of {few(names, 5)} beside {path.name}"
         hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
         yield Violation(key=_MODULE, problem=problem, hint=hint)
-    if is_file(task.module) and (package := own_package(task.module, path, root)) is not None:
+    if not is_file(task.module):
+        return
+    imported = {name for file in kept for name in _imported(syntax_tree(file))}
+    if (package := package_around(path, sorted(imported))) is not None:
         problem = f"the run of a file keeps no copy of the package {package.name}, which its code imports"
         yield Violation(key=_MODULE, problem=problem, hint=as_module(path, package))
 
@@ -89,11 +93,10 @@ def project_files(module: str, path: Path, root: Path) -> Iterator[Path]:
                 waiting.append(found)
 
 
-def not_kept(module: str, path: Path, root: Path) -> set[Path]:
-    """Find folders and large files that code with `__file__` names, and of which a run has no copy."""
+def not_kept(kept: set[Path], root: Path) -> set[Path]:
+    """Find folders and large files that kept code with `__file__` names, and of which a run has no copy."""
     if root.name in _INSTALLED:
         return set()
-    kept = {*project_files(module, path, root)}
     with_copies = {*kept, *(folder for file in kept for folder in file.parents)}
     found: set[Path] = set()
     for file in kept:
@@ -101,12 +104,6 @@ def not_kept(module: str, path: Path, root: Path) -> set[Path]:
         for folder in (each for each in file.parents if each.is_relative_to(root)):
             found.update(_named_beside(folder, tree))
     return found - with_copies
-
-
-def own_package(module: str, path: Path, root: Path) -> Path | None:
-    """The folder of the package around a task's file, if files that the run keeps import from it."""
-    names = {name for file in project_files(module, path, root) for name in _imported(syntax_tree(file))}
-    return package_around(path, sorted(names))
 
 
 def _files_of(names: set[str], root: Path) -> Iterator[Path]:

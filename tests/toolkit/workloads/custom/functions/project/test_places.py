@@ -68,7 +68,7 @@ def test_small_files_that_code_reads_beside_itself_are_kept(project: Path) -> No
     (project / "large.bin").write_bytes(bytes(1 + (1 << 20)))
     found = set(project_files("digits.py", project / "digits.py", project))
     assert found == {project / name for name in ("digits.py", "helper.py", "words.json")}
-    assert not_kept("digits.py", project / "digits.py", project) == {project / "large.bin", project / "pack"}
+    assert not_kept(found, project) == {project / "large.bin", project / "pack"}
 
 
 def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(project: Path) -> None:
@@ -76,7 +76,8 @@ def test_large_files_and_folders_that_a_package_reads_beside_itself_are_found(pr
     deep.write_text("FILES = [Path(__file__).parents[1] / 'large.bin', 'words.txt', 'inner', 'rows', '']")
     (project / "rows").mkdir()
     (project / "pack/unread.bin").write_bytes(bytes(1 + (1 << 20)))
-    assert not_kept("pack.inner.deep", deep, project) == {project / "pack/large.bin", project / "rows"}
+    kept = set(project_files("pack.inner.deep", deep, project))
+    assert not_kept(kept, project) == {project / "pack/large.bin", project / "rows"}
 
 
 def test_large_compiled_module_of_a_package_is_kept(project: Path) -> None:

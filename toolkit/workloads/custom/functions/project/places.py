@@ -26,12 +26,9 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _TAKEN = frozenset({*sys.stdlib_module_names, *OURS, "torch", "numpy"})
 
 
-def names_code(text: str) -> bool:
-    """Whether a text names a Python file, a module in a package, or a class in one of these."""
-    module, colon, class_name = text.rpartition(":") if ":" in text else (text, "", "")
-    if colon and not class_name.isidentifier():
-        return False
-    return is_file(module) or _DOTTED.fullmatch(module) is not None
+def is_module(text: str) -> bool:
+    """Whether a text names a Python file, or a module in a package."""
+    return is_file(text) or _DOTTED.fullmatch(text) is not None
 
 
 def is_file(module: str) -> bool:

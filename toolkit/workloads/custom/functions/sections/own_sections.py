@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.config.fields import option
-from toolkit.workload import DataSection, ModelSection, OwnSections, Progress, UnfitTask, Violation
+from toolkit.workload import OwnSections, Progress, UnfitTask, Violation
 from toolkit.workloads.custom.functions.project.places import (
     file_name,
     import_faults,
     is_file,
+    is_module,
     locate,
-    names_code,
     root_of,
 )
 from toolkit.workloads.custom.functions.reading.parameters import REQUIRED, Parameter
@@ -40,9 +40,9 @@ _MODULE = ("task", "module")
 
 def from_text(text: str) -> Mapping[str, Any] | None:
     """Return the task section for `digits.py`, `my_project.digits` or `digits.py:Digits`; else None."""
-    if not names_code(text):
+    module, colon, class_name = text.partition(":")
+    if not is_module(module) or (colon and not class_name.isidentifier()):
         return None
-    module, _, class_name = str(text).partition(":")
     return {"kind": KIND, "module": module} | ({"class_name": class_name} if class_name else {})
 
 
@@ -52,10 +52,16 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     Raises UnfitTask.
     """
     module = tree["task"].get("module")
-    model, data = _model_of(tree), tree.get("data") or {}
+    model, data = tree.get("model") or {}, tree.get("data") or {}
+    if isinstance(model, dict):
+        # Its kind may be left out, because only one exists.
+        model = {"kind": MODEL_KIND, **model}
     if folders is None or not isinstance(module, str):
-        of_data = stored_section_class(AnyData, data, prepare=_prepare_of(Path(str(module))))
-        return _sections({"model": model, "data": data}, stored_section_class(AnyModel, model), of_data)
+        return OwnSections(
+            tree={"model": model, "data": data},
+            data=stored_section_class(AnyData, data, prepare=_prepare_of(Path(str(module)))),
+            models={MODEL_KIND: (stored_section_class(AnyModel, model), "")},
+        )
     folders = [*_own_folder(tree["task"]), *folders]
     functions = _functions(tree["task"], folders)
     violations = [
@@ -67,16 +73,19 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
         raise UnfitTask([*taken, *violations])
     task = {
         **tree["task"],
-        **_place(module, functions.path, folders, tree["task"]),
+        **_place(module, functions.path, folders, tree["task"].get("module_folder")),
         **metric_keys(functions, tree["task"], tree),
     }
-    return _sections(
-        {"task": task, "model": model, "data": data, **made_sections(functions, tree)},
-        section_class(
-            AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None
+    of_model = section_class(
+        AnyModel, map(_field, functions.model), needs_preparation=functions.prepare is not None
+    )
+    return OwnSections(
+        tree={"task": task, "model": model, "data": data, **made_sections(functions, tree)},
+        data=section_class(
+            AnyData, map(_field, _keys_of_data(functions)), prepare=_prepare_of(functions.path)
         ),
-        section_class(AnyData, map(_field, _keys_of_data(functions)), prepare=_prepare_of(functions.path)),
-        violations,
+        models={MODEL_KIND: (of_model, "")},
+        violations=violations,
     )
 
 
@@ -116,37 +125,13 @@ def _functions(task: Mapping[str, Any], folders: Sequence[Path]) -> Functions:
     return functions
 
 
-def _place(
-    module: str, path: Path, folders: Sequence[Path], task: Mapping[str, Any]
-) -> dict[str, str | None]:
+def _place(module: str, path: Path, folders: Sequence[Path], given: str | None) -> dict[str, str | None]:
     """Return the keys `module` and `module_folder` of a task whose code was found."""
     if is_file(module):
         return {"module": file_name(module, path), "module_folder": None}
-    return {
-        "module": module,
-        "module_folder": _beside(root_of(module, path), folders) or task.get("module_folder"),
-    }
-
-
-def _beside(root: Path, folders: Sequence[Path]) -> str | None:
-    """The folder of a module that was found beside the experiment file and not in the working folder."""
-    is_found_there = root.absolute() in {folder.absolute() for folder in folders}
-    return str(root.absolute()) if is_found_there and root.absolute() != Path().absolute() else None
-
-
-def _model_of(tree: Mapping[str, Any]) -> Any:
-    """Return the model section. Its kind may be left out, because only one exists."""
-    model = tree.get("model") or {}
-    return {"kind": MODEL_KIND, **model} if isinstance(model, dict) else model
-
-
-def _sections(
-    tree: Mapping[str, Any],
-    model: type[ModelSection],
-    data: type[DataSection],
-    violations: Sequence[Violation] = (),
-) -> OwnSections:
-    return OwnSections(tree=tree, data=data, models={MODEL_KIND: (model, "")}, violations=violations)
+    root = root_of(module, path).absolute()
+    is_beside = root in {folder.absolute() for folder in folders} and root != Path().absolute()
+    return {"module": module, "module_folder": str(root) if is_beside else given}
 
 
 def _faults(unfit: Unfit, module: str, folders: Sequence[Path]) -> Iterator[Violation]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.workloads.custom.functions.project.kept_files import not_kept, project_files
-from toolkit.workloads.custom.functions.project.places import locate, names_code, root_of
+from toolkit.workloads.custom.functions.project.places import is_module, locate, root_of
 from toolkit.workloads.custom.functions.reading.problems import Unfit
 
 
@@ -27,7 +27,7 @@ def project(tmp_path: Path) -> Path:
 def test_only_names_of_files_and_modules_are_recognised_as_code() -> None:
     code = ["digits.py", "a/b-c.py", "my_project.digits", "a.b.c"]
     others = ["digits", "digits.yaml/", "a.b-c", ".digits", "a..b", "", "3.5"]
-    assert [name for name in code + others if names_code(name)] == code
+    assert [name for name in code + others if is_module(name)] == code
 
 
 def test_a_file_is_found_in_the_first_folder_that_has_it(project: Path, tmp_path: Path) -> None:

@@ -121,11 +121,7 @@ def _subscripted(name: str, inside: ast.expr) -> Any:
     types = {_annotated(each) for each in parts if not (isinstance(each, ast.Constant) and each.value is ...)}
     if name not in _MANY or len(types) != 1 or not types <= {int, float, str}:
         return Any
-    return _many(types.pop())
-
-
-def _many(kind: type) -> Any:
-    return GenericAlias(tuple, (kind, ...))
+    return GenericAlias(tuple, (types.pop(), ...))
 
 
 def _optional(parts: Sequence[ast.expr]) -> Any:
@@ -151,7 +147,7 @@ def _type_of(default: Any) -> Any:
         if types == {int, float}:
             types = {float}
         if len(types) == 1 and types <= {int, float, str}:
-            return _many(types.pop())
+            return GenericAlias(tuple, (types.pop(), ...))
     return Any
 
 

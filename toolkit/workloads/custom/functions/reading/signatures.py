@@ -104,19 +104,13 @@ def read_functions(path: Path, class_name: str | None = None) -> Functions:
     Raises Unfit with all problems, and OSError.
     """
     status = path.stat()
-    found = _read(path, class_name, status.st_mtime_ns, status.st_size)
-    if isinstance(found, Unfit):
-        raise found
-    return found
+    return _read(path, class_name, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functions | Unfit:
-    """Like `read_functions`, but cached for the runs of a sweep. Returns Unfit instead of raising it."""
-    try:
-        return functions_in(path.read_bytes(), path, class_name)
-    except Unfit as unfit:
-        return unfit
+def _read(path: Path, class_name: str | None, changed: int, size: int) -> Functions:
+    """Like `read_functions`, but cached for the runs of a sweep."""
+    return functions_in(path.read_bytes(), path, class_name)
 
 
 def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Functions:
@@ -127,9 +121,7 @@ def functions_in(source: bytes, path: Path, class_name: str | None = None) -> Fu
         tree = class_body(tree, class_name)
         constants |= constants_of(tree)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    problems = list(_missing(tree, functions, class_name))
-    if class_name is None and functions.keys().isdisjoint(_NEEDED):
-        problems = [_of_script(each, path) for each in problems]
+    problems = list(_missing(tree, functions, class_name, path.name))
     disorders: list[Problem] = []
     doubts: list[Problem] = []
     parameters: dict[str, tuple[Parameter, ...]] = {}
@@ -202,15 +194,8 @@ def _with_self(problem: Problem, functions: Mapping[str, ast.FunctionDef]) -> Pr
     return replace(problem, hint=f"{example[0]}self, {problem.hint.removeprefix(example[0])}")
 
 
-def _of_script(problem: Problem, path: Path) -> Problem:
-    """Return a problem of a file that may be a script: the hint at a missing `step` says how to run one."""
-    if problem.problem != "has no function step":
-        return problem
-    return replace(problem, hint=f"{problem.hint}; a script? -- python {path.name}")
-
-
 def _missing(
-    tree: ast.Module, functions: Mapping[str, ast.FunctionDef], class_name: str | None
+    tree: ast.Module, functions: Mapping[str, ast.FunctionDef], class_name: str | None, file: str
 ) -> Iterator[Problem]:
     others, conditional = dict(_bound_otherwise(tree)), dict(_defined_conditionally(tree))
     for name in dict.fromkeys((*_NEEDED, *_WITH_KEYS, "schedule")):
@@ -222,11 +207,15 @@ def _missing(
         elif name in conditional:
             problem = f"{name} is defined within if or try, so it is not known here whether it exists"
             yield Problem(problem=problem, hint=EXAMPLES[name], line=conditional[name])
-        elif name in _NEEDED:
-            of_class = (
+        elif name in _NEEDED and class_name:
+            problem = (
                 f"class {class_name} has no method {name} of its own; methods of a base class are not read"
             )
-            yield Problem(problem=of_class if class_name else f"has no function {name}", hint=EXAMPLES[name])
+            yield Problem(problem=problem, hint=EXAMPLES[name])
+        elif name in _NEEDED:
+            may_be_script = name == "step" and functions.keys().isdisjoint(_NEEDED)
+            more = f"; a script? -- python {file}" if may_be_script else ""
+            yield Problem(problem=f"has no function {name}", hint=f"{EXAMPLES[name]}{more}")
 
 
 def _bound_otherwise(tree: ast.Module) -> Iterator[tuple[str, int]]:

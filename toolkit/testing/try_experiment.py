@@ -13,8 +13,9 @@ import json
 import resource
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,30 +125,24 @@ def _unused(model: nn.Module) -> str:
 
 def _of_steps(experiment: Experiment, task: Task, model: nn.Module) -> Iterator[Finding]:
     """Checks of single steps, on the CPU."""
-    checks = _CHECKS
-    if contract.is_random(task, model):
-        found = "the loss of the same samples varies, as with augmentation"
-        yield from (Finding(check=name, is_good=None, found=found) for name, _ in _SUMS)
-        checks = [each for each in _CHECKS if each not in _SUMS]
-    for name, check in checks:
-
-        def of_task(check: contract.Check = check) -> str:
-            check(experiment, task, model)
-            return ""
-
-        yield _made(name, of_task)
+    is_random = contract.is_random(task, model)
+    for name, check in _CHECKS.items():
+        if is_random and name in _SUMS:
+            found = "the loss of the same samples varies, as with augmentation"
+            yield Finding(check=name, is_good=None, found=found)
+        else:
+            yield _made(name, partial(check, experiment, task, model))
     yield _made("overfits a batch", lambda: contract.learnt_by_heart(experiment, task, seconds=_LEARNING_S))
 
 
-_SUMS: Sequence[tuple[str, contract.Check]] = (
-    ("loss adds up", contract.loss_adds_up_over_samples),
-    ("scores add up", contract.scores_add_up_over_batches),
-)
 #: Checks of every task that need only a few samples.
-_CHECKS: Sequence[tuple[str, contract.Check]] = (
-    *_SUMS,
-    ("same seed, same model", contract.same_seed_makes_the_same_model),
-)
+_CHECKS: Mapping[str, contract.Check] = {
+    "loss adds up": contract.loss_adds_up_over_samples,
+    "scores add up": contract.scores_add_up_over_batches,
+    "same seed, same model": contract.same_seed_makes_the_same_model,
+}
+#: Those that compare sums.
+_SUMS = ("loss adds up", "scores add up")
 
 
 def _of_runs(experiment: Experiment, folder: Path) -> Iterator[Finding]:
@@ -226,10 +221,10 @@ def measured_steps(run: RunDir, experiment: Experiment, task: Task) -> Cost:
     )
 
 
-def _made(name: str, check: Callable[[], str]) -> Finding:
+def _made(name: str, check: Callable[[], str | None]) -> Finding:
     """Run a check; return its result, or the error that it raises, as a finding."""
     try:
-        return Finding(check=name, is_good=True, found=check())
+        return Finding(check=name, is_good=True, found=check() or "")
     except contract.NotMade as reason:
         return Finding(check=name, is_good=None, found=str(reason))
     except (AssertionError, StkError) as error:

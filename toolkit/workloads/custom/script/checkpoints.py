@@ -9,7 +9,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from toolkit.checkpoint.paths import (
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, fsync_path, read_json, write_json
 from toolkit.run.events import note_event
+from toolkit.run.fence import leave_if_fenced
 from toolkit.run.run_dir import MANIFEST, RunDir, inside
 from toolkit.workloads.custom.script.misuse import misuse
 
@@ -97,10 +98,10 @@ def flush(folder: Path) -> None:
         fsync_path(Path(around))
 
 
-def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permit: Callable[[], None]) -> int:
+def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], nonce: str) -> int:
     """Write the manifest of a flushed folder, and rename it to its checkpoint name; return its size in bytes.
 
-    permit  ends the process if this attempt may no longer write; called right before the rename
+    nonce   names this attempt; the process ends before the rename if another one has replaced it
     Raises UserError for a folder that is not a checkpoint, OSError.
     """
     files = {name: {"bytes": size, "crc32": crc32(folder / name)} for name, size in _files(folder)}
@@ -109,7 +110,7 @@ def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], permi
     write_json(
         folder / MANIFEST, {"version": VERSION, "step": step, "time": time.time(), **facts, "files": files}
     )
-    permit()
+    leave_if_fenced(run, nonce)
     target = run.checkpoint(step)
     replaces = matches_manifest(target)
     give_name(folder, target, replaces)
@@ -135,7 +136,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
             yield relative, found.st_size
 
 
-def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: Callable[[], None]) -> None:
+def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str) -> None:
     """Update the links to the newest and the best checkpoint, and delete old checkpoints.
 
     best  whether this step's checkpoint is the best so far; the best one is kept
@@ -147,7 +148,7 @@ def tidy(run: RunDir, step: int, *, best: bool, keep: int, nonce: str, permit: C
         steps = run.checkpoint_steps()
         for each in steps:
             if each not in {*steps[-keep:], step, kept}:
-                permit()
+                leave_if_fenced(run, nonce)
                 remove(run.checkpoint(each), nonce)
     except OSError as error:
         # The new checkpoint is complete; the next save tries again.

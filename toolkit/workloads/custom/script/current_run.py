@@ -263,13 +263,13 @@ class CurrentRun:
                 "best": best or step_of_best(run) == step,
             }
             # It may drop lines, which are those of the new attempt if another one has taken over.
-            self._permit()
+            leave_if_fenced(run, nonce)
             # An attempt that continues from here does not log them again.
             self._log.flush()
             with suppress(OSError):
                 # A lost host must not leave a checkpoint without the lines of the steps before it.
                 fsync_path(run.metrics)
-            size = checkpoints.commit(run, folder, step, facts, self._permit)
+            size = checkpoints.commit(run, folder, step, facts, nonce)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -277,11 +277,7 @@ class CurrentRun:
         note_event(run, "save", step=step, seconds=seconds, stall_s=seconds, bytes=size)
         self._log.progress()
         self._log.warn_if_early(step)
-        checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce, permit=self._permit)
-
-    def _permit(self) -> None:
-        """End the process if another attempt has replaced this one."""
-        leave_if_fenced(self._place.run, self._place.nonce)
+        checkpoints.tidy(run, step, best=best, keep=keep, nonce=nonce)
 
 
 @cache

@@ -124,7 +124,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         # Lightning's own handler would make the ranks communicate in the middle of a step, and end the
         # process with status 0, as if it had finished.
-        trainer._signal_connector.register_signal_handlers = _nothing
+        trainer._signal_connector.register_signal_handlers = lambda: None
         self._move(trainer, last=True)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -282,10 +282,6 @@ def _is_same(value: Any, other: Any) -> bool:
     """Whether this is the same value, not one that is equal. Lightning detaches a tensor at each look."""
     is_tensor = isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor)
     return bool(value.data_ptr() == other.data_ptr()) if is_tensor else value is other
-
-
-def _nothing() -> None:
-    pass
 
 
 def _warn_of_objects(checkpoint: Path) -> None:

@@ -35,22 +35,21 @@ def of_training(metrics: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in metrics.items()
         if not name.startswith((*_VALIDATION, "test_", "test/"))
     }
-    return _named(others, _TRAINING, all_of_them=True)
+    return _named(others, _TRAINING)
 
 
 def of_validation(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metrics of the validation."""
-    return _named(metrics, _VALIDATION)
+    own = {name: value for name, value in metrics.items() if name.startswith(_VALIDATION)}
+    return _named(own, _VALIDATION)
 
 
-def _named(
-    metrics: Mapping[str, Any], prefixes: tuple[str, ...], *, all_of_them: bool = False
-) -> dict[str, Any]:
-    """Return the metrics with one of the prefixes, or all of them, by their names for `run.log`."""
+def _named(metrics: Mapping[str, Any], prefixes: tuple[str, ...]) -> dict[str, Any]:
+    """Return metrics by their names for `run.log`, without the prefixes."""
     found: dict[str, Any] = {}
     for name, value in metrics.items():
-        prefix = next((each for each in prefixes if name.startswith(each)), "")
-        if (prefix or all_of_them) and name not in _NO_SCORES:
+        if name not in _NO_SCORES:
+            prefix = next((each for each in prefixes if name.startswith(each)), "")
             found[metric_name(name, prefix)] = value
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from toolkit.workload import LOSS, TaskSpec, Violation, Workload
@@ -56,11 +55,6 @@ _FUNCTIONS = TaskSpec(
 )
 
 
-def _no_model_fault(experiment: Any, folder: Path) -> str:
-    """Return the reason why a run of a command cannot predict."""
-    return "a command trains no model that is known here. Let your own program predict"
-
-
 _COMMAND = TaskSpec(
     kind="command",
     config=config.Command,
@@ -69,7 +63,9 @@ _COMMAND = TaskSpec(
     rules=config.RULES,
     file_check=config.missing_script,
     file_warnings=lambda whole: chain(config.missing_program(whole), shared_outputs(whole)),
-    prediction_fault=_no_model_fault,
+    prediction_fault=lambda experiment, folder: (
+        "a command trains no model that is known here. Let your own program predict"
+    ),
     kept_files=kept_files,
 )
 

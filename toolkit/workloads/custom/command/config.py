@@ -23,8 +23,6 @@ from toolkit.workloads.custom.command.words import SCRIPTS, inside, launcher
 _MOST_RANKS = 65_536
 #: An option of torchrun that names more than one host.
 _OTHER_HOSTS = re.compile(r"--nnodes?[ =](?!1(:1)?( |$))")
-
-
 _PYTHON = re.compile(r"python[\d.]*")
 _SHELL = re.compile(r"(ba|da|k|z)?sh")
 

@@ -44,9 +44,12 @@ def publish(run: RunDir, world: World, attempt: int) -> None:
     path.parent.mkdir(exist_ok=True)
     known = known_addresses(world.known_as) if world.nodes > 1 else []
     address = (known or own_addresses(world.nodes))[0]
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
     newest = newest_save(run)
     latest = "" if newest is None else newest.name
-    write_json(path, asdict(Place(address=address, port=_free_port(), attempt=attempt, latest=latest)))
+    write_json(path, asdict(Place(address=address, port=port, attempt=attempt, latest=latest)))
 
 
 def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], bool]) -> Place | None:
@@ -62,12 +65,6 @@ def find(run: RunDir, world: World, timeout_s: float, is_stopped: Callable[[], b
             )
         time.sleep(_POLL_S)
     return Place(**found)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def environment(run: RunDir, world: World, place: Place, *, by_node: bool, params: str) -> dict[str, str]:

@@ -41,11 +41,10 @@ class Caught:
         self.numbers: list[int] = []
         self._before: dict[int, Any] = {}
 
-    def install(self) -> Caught:
+    def install(self) -> None:
         """Catch signals from now on; only in the main thread."""
         for number in _SIGNALS:
             self._before[number] = signal.signal(number, self._handle)
-        return self
 
     def restore(self) -> None:
         """Restore the previous handlers."""
@@ -149,10 +148,6 @@ class Leaving:
                 patience_s = _KILL_AFTER_FAILURE_S if self.why == PEER_LOST else KILL_AFTER_S
                 self._asked, self._deadline = now, now + patience_s
                 program.send(signal.SIGTERM)
-        elif self.is_over() and not self._will_be_killed:
+        # A scheduler that has sent SIGTERM kills the command itself, when the time that it grants is over.
+        elif self.is_over() and not (self._world.job and signal.SIGTERM in self._caught.numbers):
             program.send(signal.SIGKILL)
-
-    @property
-    def _will_be_killed(self) -> bool:
-        """Whether the scheduler kills the command itself, when the time that it grants is over."""
-        return bool(self._world.job) and signal.SIGTERM in self._caught.numbers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ class Pieces(NamedTuple):
     spans: Callable[[Sequence[int]], Iterable[tuple[Places, Places]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Vocabulary:
     """The tokens that have an id, and how often each occurs in the training split.
 
@@ -74,11 +75,10 @@ class Vocabulary:
 
     tokens: tuple[str, ...]
     counts: tuple[int, ...]
-    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        ids = {token: number for number, token in enumerate(self.tokens, start=len(RESERVED))}
-        object.__setattr__(self, "_ids", ids)
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {token: number for number, token in enumerate(self.tokens, start=len(RESERVED))}
 
     def __len__(self) -> int:
         """Number of ids, the two reserved ones included."""

@@ -39,8 +39,6 @@ class PretrainedEncoder:
         self._path = path
         self._file = pretrained_file(path, TOKENIZER)
         self._tokenizer, settings = _load(path, self._file)
-        self.before: Sequence[int]
-        self.after: Sequence[int]
         self.before, self.after = _special_tokens(self._tokenizer)
         specials = len(self.before) + len(self.after)
         if max_tokens <= specials:
@@ -48,9 +46,8 @@ class PretrainedEncoder:
                 f"{key} is {max_tokens}, but the tokenizer in {path} puts {specials} special "
                 f"tokens around every sample; expected at least {specials + 1}"
             )
-        declared = _pad_id(path, self._file, self._tokenizer, settings) if pad_id is None else pad_id
-        self.pad_id: int = declared
-        self.unk_id: int | None = _unknown(self._tokenizer, settings["model"])
+        self.pad_id = _pad_id(path, self._file, self._tokenizer, settings) if pad_id is None else pad_id
+        self.unk_id = _unknown(self._tokenizer, settings["model"])
         self._words = WordPieces(self._tokenizer, self._without_padding) if is_wordwise(settings) else None
 
     def encode(self, texts: Sequence[str]) -> Pieces:
@@ -107,7 +104,7 @@ def _load(path: str, file: Path) -> tuple[Tokenizer, dict[str, Any]]:
     return loaded, read_json_object(file)
 
 
-def _special_tokens(loaded: Tokenizer) -> tuple[list[int], list[int]]:
+def _special_tokens(loaded: Tokenizer) -> tuple[Sequence[int], Sequence[int]]:
     """Ids that the tokenizer's own post-processor puts before and after one text."""
     encoding = loaded.encode("a")
     inner = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]

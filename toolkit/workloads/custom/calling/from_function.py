@@ -13,7 +13,7 @@ import json
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,7 +74,7 @@ def _importable(function: Any) -> tuple[ModuleType, str]:
     if module is None or _found(home) is None:
         raise _refused(name, f"is of {home}, which has no file", "write it into a file")
     try:
-        is_it = reduce(getattr, name.split("."), module) == function
+        is_it = attrgetter(name)(module) == function
     except AttributeError:
         is_it = False
     if not is_it:

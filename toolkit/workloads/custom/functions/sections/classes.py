@@ -106,9 +106,7 @@ class AnyModel(_Values, ModelSection):
 
     def arguments(self) -> dict[str, Any]:
         """Return the experiment's values by parameter."""
-        values = self.values()
-        del values["kind"]
-        return values
+        return {name: value for name, value in self.values().items() if name != "kind"}
 
 
 def section_class(base: type, of: Iterable[tuple[str, Any, Any]], **more: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -51,43 +51,34 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """The state that a forward pass must not change.
+@contextmanager
+def unchanged(model: nn.Module, place: str) -> Iterator[None]:
+    """Raise UserError if the block changes a buffer or weight of the model: processes would then differ.
 
-    buffers   copies of the buffers that a checkpoint holds, by name
-    versions  of the weights, by name; torch increases them at each change in place
+    Only the buffers that a checkpoint holds count.
     """
-
-    buffers: Mapping[str, torch.Tensor]
-    versions: Mapping[str, int]
-
-
-def before_forward(model: nn.Module) -> Before:
-    """Record the state that the first forward pass must not change."""
-    stored = model.state_dict().keys()
-    return Before(
-        buffers={name: each.clone() for name, each in model.named_buffers() if name in stored},
-        versions={name: each._version for name, each in model.named_parameters()},
-    )
-
-
-def check_unchanged(model: nn.Module, before: Before, place: str) -> None:
-    """Raise UserError if a forward pass has changed a buffer or weight: processes would then differ."""
-    now = before_forward(model)
+    buffers = {name: each.clone() for name, each in _stored_buffers(model).items()}
+    # torch increases the version of a tensor at each change in place.
+    versions = {name: each._version for name, each in model.named_parameters()}
+    yield
     reason = "so it would depend on how samples are spread over processes"
-    for name, value in now.buffers.items():
-        if name not in before.buffers or not _is_same(value, before.buffers[name]):
+    for name, value in _stored_buffers(model).items():
+        if name not in buffers or not _is_same(value, buffers[name]):
             raise UserError(
                 f"{place}: step changes {name}, a buffer of the model, {reason}: change it in a hook of "
                 "the optimizer (register_step_post_hook), or train in a script if it depends on samples"
             )
-    for name, version in now.versions.items():
-        if version != before.versions.get(name, version):
+    for name, each in model.named_parameters():
+        if each._version != versions.get(name, each._version):
             raise UserError(
                 f"{place}: step changes {name}, a weight of the model, {reason}: only the optimizer may "
                 "change weights; max_norm of an Embedding changes them, too"
             )
+
+
+def _stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
+    stored = model.state_dict().keys()
+    return {name: each for name, each in model.named_buffers() if name in stored}
 
 
 def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ import math
 import os
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from toolkit.run.run_dir import RunDir, experiment_dir
 from toolkit.task import Evaluation, Loss, Ragged, Score
 from toolkit.training.numerics.rng import seed_everything
 from toolkit.workload import Progress, silent
-from toolkit.workloads.custom.functions.new_model import before_forward, check_unchanged, new_model
+from toolkit.workloads.custom.functions.new_model import new_model, unchanged
 from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
@@ -206,13 +206,11 @@ class FunctionsTask:
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         is_first = model.training and not self._has_begun
-        before = before_forward(model) if is_first else None
-        sums = self._step(model, batch)
-        if torch.is_grad_enabled() and not sums.loss.requires_grad:
-            raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
-        if before is not None:
-            check_unchanged(model, before, self._code.place("model"))
-            self._has_begun = True
+        with unchanged(model, self._code.place("model")) if is_first else nullcontext():
+            sums = self._step(model, batch)
+            if torch.is_grad_enabled() and not sums.loss.requires_grad:
+                raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
+        self._has_begun |= is_first
         return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
 
     def score(self, model: nn.Module, batch: Batch) -> Score:

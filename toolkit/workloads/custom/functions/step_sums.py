@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from toolkit.errors import UserError
+from toolkit.task import Loss
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES, LOSS, WEIGHTS, wrong_name
 
 NO_GRADIENT = (
@@ -18,20 +18,6 @@ NO_GRADIENT = (
 )
 _METRIC = '{"loss": …, "accuracy": scores.argmax(1) == labels}'
 _LOSS_HINT = 'reduction="none" makes one value per sample; per token, return "weights" of the same shape'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepSums:
-    """Sums over the samples, or tokens, of a batch.
-
-    loss      scalar tensor
-    count     samples, or the sum of the weights: a scalar tensor if they are on a GPU
-    metrics   for each metric its sum and its count; shape [2 * metrics]
-    """
-
-    loss: torch.Tensor
-    count: float | torch.Tensor
-    metrics: torch.Tensor
 
 
 def metric_names(returned: Any, place: str) -> tuple[str, ...]:
@@ -45,8 +31,11 @@ def metric_names(returned: Any, place: str) -> tuple[str, ...]:
     return names
 
 
-def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> StepSums:
-    """Add up the results of `step` for a number of samples.
+def summed(returned: Any, samples: int, tokens: int, names: Sequence[str], place: str) -> Loss:
+    """Add up the results of `step` for a number of samples with a sum of lengths.
+
+    The count is that of the samples, or the sum of the weights: a scalar tensor if they are on a GPU. The
+    sums are for each metric its sum and its count; shape [2 * metrics].
 
     names   names of the expected metrics
     place   file and line of `step`
@@ -74,7 +63,7 @@ def summed(returned: Any, samples: int, names: Sequence[str], place: str) -> Ste
     values = {name: _numbers(name, returned[name], loss.device, place) for name in names}
     sums = [each for name in names for each in _metric(name, values[name], weights, count, samples, place)]
     metrics = torch.stack(sums) if sums else loss.new_zeros(0, dtype=torch.float64)
-    return StepSums(loss=total, count=count, metrics=metrics)
+    return Loss(total=total, count=count, tokens=tokens, sums=metrics)
 
 
 def _numbers(name: str, value: Any, device: torch.device, place: str) -> torch.Tensor:

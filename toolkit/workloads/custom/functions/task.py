@@ -37,7 +37,7 @@ from toolkit.workloads.custom.functions.own_report import write_sections
 from toolkit.workloads.custom.functions.prediction.values import checked_predictions, values_of
 from toolkit.workloads.custom.functions.samples import Split, digest_of, moved, split_of
 from toolkit.workloads.custom.functions.sections.optimizer_schedule import SECTION_KEYS
-from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, StepSums, metric_names, summed
+from toolkit.workloads.custom.functions.step_sums import NO_GRADIENT, metric_names, summed
 from toolkit.workloads.custom.functions.user_code import UserCode
 
 _SPLITS = ("train", "validation", "test")
@@ -200,33 +200,32 @@ class FunctionsTask:
     def score_sums(self) -> tuple[str, ...]:
         return ("loss", "count", *self.train_sums)
 
-    def _step(self, model: nn.Module, batch: Batch) -> StepSums:
+    def _step(self, model: nn.Module, batch: Batch) -> Loss:
         returned = self._code.find("step")(model, batch.content)
-        return summed(returned, batch.samples, self._metrics, self._code.place("step"))
+        return summed(returned, batch.samples, batch.tokens, self._metrics, self._code.place("step"))
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         is_first = model.training and not self._has_begun
         with unchanged(model, self._code.place("model")) if is_first else nullcontext():
-            sums = self._step(model, batch)
-            if torch.is_grad_enabled() and not sums.loss.requires_grad:
+            loss = self._step(model, batch)
+            if torch.is_grad_enabled() and not loss.total.requires_grad:
                 raise UserError(f"{self._code.place('step')}: {NO_GRADIENT}")
         self._has_begun |= is_first
-        return Loss(total=sums.loss, count=sums.count, tokens=batch.tokens, sums=sums.metrics)
+        return loss
 
     def score(self, model: nn.Module, batch: Batch) -> Score:
         with torch.no_grad():
-            sums = self._step(model, batch)
+            loss = self._step(model, batch)
         outputs: Mapping[str, Any] = {}
         if (predict := self._code.find("predict")) is not None:
             outputs = _Outputs(lambda: self._predicted(predict(model, batch.content), batch.samples))
             if not self._has_predicted:
                 # Computed once, so that an error appears at the first validation and not after training.
                 self._has_predicted = bool(outputs)
-        loss = sums.loss.double()
-        count = sums.count if isinstance(sums.count, torch.Tensor) else loss.new_tensor(sums.count)
-        return Score(
-            sums=torch.cat([torch.stack([loss, count]), sums.metrics.to(loss.device)]), outputs=outputs
-        )
+        total = loss.total.double()
+        count = loss.count if isinstance(loss.count, torch.Tensor) else total.new_tensor(loss.count)
+        sums = torch.cat([torch.stack([total, count]), loss.sums.to(total.device)])
+        return Score(sums=sums, outputs=outputs)
 
     def _predicted(self, found: Any, samples: int) -> dict[str, Any]:
         predictions = checked_predictions(found, samples, self._code.place("predict"))

@@ -12,36 +12,36 @@ from tests.toolkit.gpu.device import CUDA, pretended_device
 from toolkit.distributed.step_sync import StepSync
 from toolkit.errors import UserError
 from toolkit.task import Loss
-from toolkit.workloads.custom.functions.step_sums import StepSums, metric_names, summed
+from toolkit.workloads.custom.functions.step_sums import metric_names, summed
 
 PLACE = "digits.py:7"
 
 
-def sums(returned: dict[str, Any], *names: str, samples: int = 3) -> StepSums:
-    return summed(returned, samples, names, PLACE)
+def sums(returned: dict[str, Any], *names: str, samples: int = 3) -> Loss:
+    return summed(returned, samples, 2, names, PLACE)
 
 
 def test_values_of_samples_are_added_and_counted() -> None:
     right = torch.tensor([True, False, True])
     found = sums({"loss": torch.tensor([1.0, 2.0, 4.0]), "accuracy": right}, "accuracy")
-    assert (found.loss.item(), found.count, found.metrics.tolist()) == (7.0, 3.0, [2.0, 3.0])
+    assert (found.total.item(), found.count, found.sums.tolist()) == (7.0, 3.0, [2.0, 3.0])
 
 
 def test_a_list_of_numbers_is_a_metric_too() -> None:
-    assert sums({"loss": torch.ones(3), "f1": [0.5, 0.25, 0.0]}, "f1").metrics.tolist() == [0.75, 3.0]
+    assert sums({"loss": torch.ones(3), "f1": [0.5, 0.25, 0.0]}, "f1").sums.tolist() == [0.75, 3.0]
 
 
 def test_weights_apply_to_metrics_per_token_but_not_to_metrics_per_sample() -> None:
     loss, weights = torch.tensor([[1.0, 2.0], [4.0, 8.0]]), torch.tensor([[1, 1], [1, 0]])
     returned = {"loss": loss, "weights": weights, "right": loss > 1, "whole": torch.tensor([0, 1])}
     found = sums(returned, "right", "whole", samples=2)
-    assert (found.loss.item(), found.count, found.metrics.tolist()) == (7.0, 3.0, [2.0, 3.0, 1.0, 2.0])
+    assert (found.total.item(), found.count, found.sums.tolist()) == (7.0, 3.0, [2.0, 3.0, 1.0, 2.0])
 
 
 def test_gradients_flow_through_the_loss_alone() -> None:
     values = torch.ones(3, requires_grad=True)
     found = sums({"loss": values * 2, "size": values}, "size")
-    found.loss.backward()
+    found.total.backward()
     assert values.grad is not None
     assert values.grad.tolist() == [2.0, 2.0, 2.0]
 
@@ -51,7 +51,7 @@ def test_weights_in_half_precision_are_counted_one_by_one(dtype: torch.dtype) ->
     count = 70001
     ones = torch.ones(2, count, dtype=dtype)
     found = sums({"loss": ones.float(), "weights": ones, "right": ones}, "right", samples=2)
-    assert (found.count, found.metrics.tolist()) == (2.0 * count, [2.0 * count] * 2)
+    assert (found.count, found.sums.tolist()) == (2.0 * count, [2.0 * count] * 2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -61,15 +61,15 @@ def test_a_loss_in_half_precision_is_summed_in_single_precision(dtype: torch.dty
     losses = torch.ones(count, dtype=dtype, requires_grad=True)
     weights = {"weights": torch.ones(count, dtype=dtype)} if weighs else {}
     found = sums({"loss": losses, **weights}, samples=count)
-    assert found.loss.item() == count
-    found.loss.backward()
+    assert found.total.item() == count
+    found.total.backward()
     assert losses.grad is not None
     assert torch.equal(losses.grad, torch.ones(count, dtype=dtype))
 
 
 def test_sums_of_doubles_stay_doubles() -> None:
     loss = torch.tensor([1.0, 2.0**-40], dtype=torch.float64)
-    assert sums({"loss": loss}, samples=2).loss.item() == 1.0 + 2.0**-40
+    assert sums({"loss": loss}, samples=2).total.item() == 1.0 + 2.0**-40
     assert sums({"loss": loss, "weights": loss}, samples=2).count == 1.0 + 2.0**-40
 
 
@@ -90,7 +90,7 @@ def test_step_on_a_gpu_is_summed_without_waiting_for_it(
         device.waits.clear()
         found = sums(values, *names, samples=2)
         sync = StepSync(CUDA, 1, tuple(each for name in names for each in (name, f"{name} count")))
-        sync.add(0, Loss(total=found.loss, count=found.count, tokens=2, sums=found.metrics))
+        sync.add(0, found)
         assert device.waits == []
         totals = sync.combine(sync.local_rows(0, False))
     assert [totals.loss, totals.count, *totals.sums.values()] == numbers

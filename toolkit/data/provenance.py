@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -28,24 +29,15 @@ class Origin:
         return f"sample {self.sample}{place}{label} {' '.join(self.text.split())}".rstrip()
 
 
-@runtime_checkable
-class Traced(Protocol):
-    """Samples that know their origins."""
-
-    def origins(self, indices: np.ndarray) -> dict[int, Origin]:
-        """Return the known origins of these samples, by their index in the split."""
-
-
-def origins(samples: object, indices: np.ndarray) -> list[Origin]:
+def origins(samples: Any, indices: np.ndarray) -> list[Origin]:
     """Return the origins of these samples of a split; without prepared data, only the index is known.
 
+    samples   with prepared data, their method `origins(indices)` returns the known origins by index
     Never raises for damaged data: the caller explains another error.
     """
     known: dict[int, Origin] = {}
-    if isinstance(samples, Traced):
-        try:
+    # Reading a missing row, or one without a value, raises TypeError or ValueError.
+    with suppress(sqlite3.Error, DataError, OSError, TypeError, ValueError):
+        if hasattr(samples, "origins"):
             known = samples.origins(indices)
-        # Reading a missing row, or one without a value, raises TypeError or ValueError.
-        except (sqlite3.Error, DataError, OSError, TypeError, ValueError):
-            known = {}
     return [known.get(int(index), Origin(sample=int(index))) for index in indices]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 from toolkit.command import EvaluateOptions
 from toolkit.system.distributions import Distribution, EntryPoint, entry_points
@@ -93,19 +93,10 @@ def _evaluate_options(code: str) -> EvaluateOptions:
     return found
 
 
-def of_words() -> str:
-    """Code that makes an experiment from a command line: `Workload.of_words` of the first that has it."""
-    return next((each.workload.of_words for each in _installed() if each.workload.of_words), "")
-
-
-def of_function() -> str:
-    """Code that makes an experiment from a function: `Workload.of_function` of the first that has it."""
-    return next((each.workload.of_function for each in _installed() if each.workload.of_function), "")
-
-
-def example() -> str:
-    """Code that writes an experiment: `Workload.example` of the first workload that has one; else empty."""
-    return next((each.workload.example for each in _installed() if each.workload.example), "")
+def first_code(field: Literal["of_words", "of_function", "example"]) -> str:
+    """The code that the first workload with this field of `Workload` names; empty without one."""
+    codes = (str(getattr(each.workload, field)) for each in _installed())
+    return next(filter(None, codes), "")
 
 
 def extra_with(package: str) -> str:

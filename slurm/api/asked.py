@@ -54,7 +54,7 @@ def file_and_overrides(
 def _of_function(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], given: Mapping[str, bool]
 ) -> Path:
-    from toolkit.registry import load_code, of_function
+    from toolkit.registry import first_code, load_code
 
     try:
         parameters: Iterable[str] = inspect.signature(function).parameters
@@ -66,7 +66,7 @@ def _of_function(
                 f"{name} is a parameter of {function.__qualname__} and an option of this call: rename "
                 "the parameter"
             )
-    if not (code := of_function()):
+    if not (code := first_code("of_function")):
         raise UserError("no installed workload calls a function: install slurm-toolkit again")
     return file_of(load_code(code)(function, args, kwargs))
 

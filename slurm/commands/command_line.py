@@ -106,9 +106,9 @@ def file_of_command(words: Sequence[str], *, is_typed: bool = False) -> Path:
 
     is_typed  whether the command is that of the command line, where its faults are shown
     """
-    from toolkit.registry import load_code, of_words
+    from toolkit.registry import first_code, load_code
 
-    if not (code := of_words()):
+    if not (code := first_code("of_words")):
         raise UserError("no installed workload runs a command: install slurm-toolkit again")
     return file_of(load_code(code)(words), is_typed=is_typed)
 

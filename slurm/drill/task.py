@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.config import load
 from toolkit.config.schema import Experiment
 from toolkit.errors import UserError
-from toolkit.registry import example, load_code, task_kinds
+from toolkit.registry import first_code, load_code, task_kinds
 
 #: Steps between two saves, and between two interruptions.
 STRIDE = 4
@@ -47,7 +47,7 @@ def drill_experiment(
 
 def _write_example(folder: Path) -> Path:
     """Let a workload write its example; return the experiment file. Raises UserError without an example."""
-    code = example()
+    code = first_code("example")
     if not code:
         raise UserError("no installed workload has an example for a drill: give a CONFIG")
     folder.mkdir(parents=True, exist_ok=True)

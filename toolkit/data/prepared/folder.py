@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -20,7 +21,7 @@ from toolkit.data.prepared.manifest import PREPARE_AGAIN, read_manifest
 from toolkit.data.prepared.results import holds_results
 from toolkit.errors import DataError
 from toolkit.files import crc32
-from toolkit.workload import Progress
+from toolkit.workload import Progress, silent
 
 #: Seconds without a sign of life of the process that builds a set, after which others stop waiting.
 _LOCK_TIMEOUT_S = 3600.0
@@ -66,11 +67,7 @@ class PreparedFolder(Generic[S]):
         report that as progress.
         Raises DataError, with advice; then nothing is left behind.
         """
-
-        def waiting() -> None:
-            if progress is not None:
-                progress("waiting for data that another process prepares", 0, None)
-
+        waiting = partial(progress or silent, "waiting for data that another process prepares", 0, None)
         built = publish_once(path, fill, lambda: cls._holds(path, fingerprint), _LOCK_TIMEOUT_S, waiting)
         return replace(cls.open(path), built=built)
 

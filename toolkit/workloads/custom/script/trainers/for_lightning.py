@@ -144,9 +144,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
         if self._resumes_within_epoch:
             self._move(trainer, last=False)
 
-    def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_start(self, trainer: Trainer, *_: Any, **__: Any) -> None:
         # When resuming within an epoch, reading the samples has drawn random numbers again.
         if self._random is not None and self._resumes_within_epoch:
             restore(self._random)
@@ -214,9 +212,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             is_equal = trainer.world_size == 1 or -lowest == highest < float("inf")
             self._may_leave = self._is_at_step and is_equal
 
-    def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any
-    ) -> None:
+    def on_validation_batch_end(self, trainer: Trainer, *_: Any, **__: Any) -> None:
         if not _is_in_training(trainer):
             self._run._leave_if_asked()
         elif self._may_leave and self._run._should_stop_evaluating() and not self._has_other_weights():
@@ -224,7 +220,7 @@ class RunCallback(Callback):  # type: ignore[misc, unused-ignore]
             self._save(trainer, is_epoch_end=trainer.is_last_batch)
             self._run.leave()
 
-    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
+    def on_test_batch_end(self, trainer: Trainer, *_: Any, **__: Any) -> None:
         self._run._leave_if_asked()
 
     on_predict_batch_end = on_test_batch_end

@@ -70,9 +70,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self._resumes = found is not None
         return None if found is None else str(found)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         if args.save_only_model:
             raise UserError(
                 "TrainingArguments(save_only_model=True) keeps no state of the optimizer, so a stopped "
@@ -95,9 +93,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             self._is_leaving = control.should_save = True
             control.should_evaluate = False
 
-    def on_prediction_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_prediction_step(self, *_: Any, **__: Any) -> None:
         if not self._run._should_stop_evaluating():
             return
         self._is_leaving = True
@@ -107,9 +103,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
         self._run.leave()
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         # The model then has the best weights, or an evaluation makes them half-precision numbers.
         has_others = args.load_best_model_at_end or args.fp16_full_eval or args.bf16_full_eval
         # Resumed within an epoch, or after an early stop, the Trainer would make another step. Of a dataset
@@ -138,9 +132,7 @@ class RunCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             **_metrics(logs, prefix),
         )
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         saved = Path(args.output_dir or ".", f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
         is_best = state.best_global_step == state.global_step
         # Another run may write into the same files elsewhere, which links would share.

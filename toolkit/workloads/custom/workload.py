@@ -13,7 +13,9 @@ from toolkit.workloads.custom.command.kept_files import kept_files, shared_outpu
 from toolkit.workloads.custom.functions.project.kept_files import files_not_kept
 from toolkit.workloads.custom.functions.project.kept_files import kept_files as kept_files_of_functions
 from toolkit.workloads.custom.functions.project.missing_imports import missing_imports
+from toolkit.workloads.custom.functions.project.places import locate
 from toolkit.workloads.custom.functions.reading.problems import Unfit
+from toolkit.workloads.custom.functions.reading.signatures import read_functions
 from toolkit.workloads.custom.functions.sections import classes
 from toolkit.workloads.custom.functions.sections.metrics import metrics_of, unknown_metrics
 from toolkit.workloads.custom.functions.sections.own_sections import (
@@ -28,9 +30,13 @@ _PACKAGE = "toolkit.workloads.custom"
 
 def _function_warnings(experiment: Any) -> Iterator[Violation]:
     """Find probable mistakes in the file of a task. Ends early if the file was broken since it was read."""
+    task = experiment.task
     with suppress(Unfit, OSError):
-        for find in (files_not_kept, missing_imports, unknown_metrics, doubtful_functions):
-            yield from find(experiment)
+        functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
+        yield from files_not_kept(task.module, functions.path)
+        yield from missing_imports(experiment, functions)
+        yield from unknown_metrics(task, functions)
+        yield from doubtful_functions(functions)
 
 
 _FUNCTIONS = TaskSpec(

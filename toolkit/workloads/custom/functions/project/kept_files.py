@@ -47,17 +47,15 @@ def kept_files(experiment: Any) -> Iterable[tuple[Path, str]]:
         yield file, f"{PROJECT}/{file.relative_to(root)}"
 
 
-def files_not_kept(experiment: Any) -> Iterator[Violation]:
-    """Find what the user's code may read or import, and would not find in a run."""
-    task = experiment.task
-    path = locate(task.module, [task.code_folder])
-    root = root_of(task.module, path)
-    kept = {*project_files(task.module, path, root)}
+def files_not_kept(module: str, path: Path) -> Iterator[Violation]:
+    """Find what the code of a task's module, the file `path`, may read or import, and would lack in a run."""
+    root = root_of(module, path)
+    kept = {*project_files(module, path, root)}
     if names := sorted(str(each.relative_to(root)) for each in not_kept(kept, root)):
         problem = f"a run keeps no copy of {few(names, 5)} beside {path.name}"
         hint = "if the code reads them by `__file__`, name them relative to the working directory instead"
         yield Violation(key=_MODULE, problem=problem, hint=hint)
-    if not is_file(task.module):
+    if not is_file(module):
         return
     imported = {name for file in kept for name in _imported(syntax_tree(file))}
     if (package := package_around(path, sorted(imported))) is not None:

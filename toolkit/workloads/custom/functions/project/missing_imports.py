@@ -13,29 +13,28 @@ from typing import Any
 from toolkit.system.output.nearest import guess
 from toolkit.workload import Violation
 from toolkit.workloads.custom.functions.project.kept_files import project_files, syntax_tree
-from toolkit.workloads.custom.functions.project.places import OURS, locate, root_of
-from toolkit.workloads.custom.functions.reading.signatures import read_functions
+from toolkit.workloads.custom.functions.project.places import OURS, root_of
+from toolkit.workloads.custom.functions.reading.signatures import Functions
 
 #: Modules with which a file can change where Python looks for modules, and their attributes for this.
 _SEARCHING = ("sys", "site")
 _SEARCHED = ("path", "meta_path", "modules", "addsitedir")
 
 
-def missing_imports(experiment: Any) -> Iterator[Violation]:
+def missing_imports(experiment: Any, functions: Functions) -> Iterator[Violation]:
     """Find imports at the top of the file that fail here. A job with another environment may have them."""
-    task, resources = experiment.task, experiment.resources
+    module, resources = experiment.task.module, experiment.resources
     if getattr(resources, "setup", ()) or "PYTHONPATH" in getattr(resources, "environment", {}):
         return
-    path = locate(task.module, [task.code_folder])
-    root = root_of(task.module, path)
+    path, root = functions.path, root_of(module, functions.path)
     folders = [str(root), *sys.path]
     missing: dict[str, int] = {}
-    for name, line in read_functions(path, task.class_name).imports.items():
+    for name, line in functions.imports.items():
         package = name.partition(".")[0]
         if package not in missing and not _is_here(package, folders):
             missing[package] = line
     # Seldom needed, and takes longer than the rest.
-    files = project_files(task.module, path, root) if missing else ()
+    files = project_files(module, path, root) if missing else ()
     if any(_changes_the_search(syntax_tree(each)) for each in files):
         return
     for package, line in missing.items():

@@ -7,9 +7,8 @@ from typing import Any
 
 from toolkit.system.output.nearest import guess
 from toolkit.workload import Metric, Violation
-from toolkit.workloads.custom.functions.project.places import locate
 from toolkit.workloads.custom.functions.reading.metric_names import GOALS
-from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions, read_functions
+from toolkit.workloads.custom.functions.reading.signatures import LOSS, Functions
 from toolkit.workloads.custom.functions.sections.classes import FunctionsTask
 
 
@@ -81,10 +80,8 @@ def metric_faults(
         yield Violation(key=key, problem=problem, hint=f"{name}:max, or {name}:min")
 
 
-def unknown_metrics(experiment: Any) -> Iterator[Violation]:
+def unknown_metrics(task: FunctionsTask, functions: Functions) -> Iterator[Violation]:
     """Find goals, titles and units of metrics that `step` does not return."""
-    task = experiment.task
-    functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
     if functions.metrics is None:
         return
     known = {LOSS, *functions.metrics}

@@ -89,10 +89,8 @@ def own_sections(tree: Mapping[str, Any], folders: Sequence[Path] | None) -> Own
     )
 
 
-def doubtful_functions(experiment: Any) -> Iterator[Violation]:
+def doubtful_functions(functions: Functions) -> Iterator[Violation]:
     """Find functions that the training does not call as they are written, such as `predict(batch, model)`."""
-    task = experiment.task
-    functions = read_functions(locate(task.module, [task.code_folder]), task.class_name)
     for each in functions.doubts:
         problem = f"{functions.path.name}:{each.line}: {each.problem}"
         yield Violation(key=_MODULE, problem=problem, hint=each.hint)

@@ -2,19 +2,21 @@
 
 The server, which listens, sends a random number. The client answers with another one and a proof:
 HMAC-SHA256 over both numbers. The server answers with its own proof. No number is used twice, so a recorded
-proof cannot be replayed. Every message after that carries an HMAC of its content and its position, with a key
-of this connection.
+proof cannot be replayed. Every message after that, a JSON object, carries an HMAC of its content and its
+position, with a key of this connection.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import select
 import socket
 import time
 from contextlib import suppress
+from typing import Any
 
 _HELLO = b"stk1"
 #: The roles, as the proofs name them.
@@ -39,7 +41,7 @@ class NotAuthenticated(Lost):
 
 
 class Channel:
-    """One side of an authenticated connection for whole messages, in order."""
+    """One side of an authenticated connection for whole messages, JSON objects, in order."""
 
     def __init__(self, link: socket.socket, key: bytes, own_role: bytes, peer_role: bytes) -> None:
         self._link = link
@@ -62,13 +64,14 @@ class Channel:
                 pass
         self._link.close()
 
-    def send(self, content: bytes) -> None:
+    def send(self, **message: Any) -> None:
         """Send one message. Raises Lost."""
+        content = json.dumps(message).encode()
         mac = self._mac(self._own_role, self._sent, content)
         self._sent += 1
         _send(self._link, len(content).to_bytes(4, "big") + mac + content)
 
-    def receive(self, timeout_s: float = 0.0) -> bytes | None:
+    def receive(self, timeout_s: float = 0.0) -> dict[str, Any] | None:
         """Return the next message; None if none is complete after timeout_s seconds. Raises Lost."""
         deadline = time.monotonic() + timeout_s
         while not self._is_whole():
@@ -81,7 +84,13 @@ class Channel:
         if not hmac.compare_digest(mac, self._mac(self._peer_role, self._received, content)):
             raise Lost("a message was altered on its way")
         self._received += 1
-        return content
+        try:
+            message = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise Lost("its message is not JSON") from error
+        if not isinstance(message, dict):
+            raise Lost("its message is not a JSON object")
+        return message
 
     @property
     def _length(self) -> int:

@@ -68,7 +68,7 @@ class AuthenticatedStore(Store):
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         try:
-            return self._ask_values({"do": do, **arguments})
+            return self._ask_values(do, **arguments)
         except Lost as error:
             raise DistStoreError(f"rank 0's store is gone: {error}") from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from typing import Any
 from toolkit.distributed.secure.channel import Channel, Lost
 
 #: Answers a request, as `StoreServer.answer` does.
-Ask = Callable[[Mapping[str, Any]], Any]
+Ask = Callable[..., Any]
 
 #: Seconds to wait for the next request of a rank; the end of its connection is noticed at once.
 _IDLE_S = 3600.0
@@ -27,10 +26,9 @@ class StoreServer:
         self._values: dict[str, str] = {}
         self._changed = threading.Condition()
 
-    def answer(self, request: Mapping[str, Any]) -> Any:
-        """Answer a request, {"do": name, …}. Raises LookupError for an unknown name."""
-        asked = dict(request)
-        return self._KNOWN[asked.pop("do")](self, **asked)
+    def answer(self, do: str, **arguments: Any) -> Any:
+        """Answer a request. Raises LookupError for an unknown one."""
+        return self._KNOWN[do](self, **arguments)
 
     def serve(self, channel: Channel) -> None:
         """Answer the requests of a connection until it is closed."""
@@ -38,7 +36,7 @@ class StoreServer:
             while True:
                 request = channel.receive(_IDLE_S)
                 if request is not None:
-                    channel.send(json.dumps(self.answer(json.loads(request))).encode())
+                    channel.send(answer=self.answer(**request))
         channel.close()
 
     def _set(self, key: str, value: str) -> None:
@@ -92,15 +90,15 @@ class StoreClient:
         self._lock = threading.Lock()
         self._channel: Channel | None = None
 
-    def __call__(self, request: Mapping[str, Any]) -> Any:
+    def __call__(self, do: str, **arguments: Any) -> Any:
         """Send a request and return the answer. Raises Lost."""
         with self._lock:
             if self._channel is None:
                 self._channel = self._connect()
-            self._channel.send(json.dumps(request).encode())
-            answer = self._channel.receive(request.get("timeout_s", 0.0) + _ANSWER_S)
-            if answer is None:
+            self._channel.send(do=do, **arguments)
+            message = self._channel.receive(arguments.get("timeout_s", 0.0) + _ANSWER_S)
+            if message is None:
                 # A late answer would be taken for that of the next request.
                 self._channel.close()
                 raise Lost("it does not answer")
-        return json.loads(answer)
+        return message["answer"]

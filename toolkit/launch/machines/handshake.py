@@ -23,7 +23,6 @@ from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals
 from toolkit.distributed.secure.secret import HOW_TO_GIVE
 from toolkit.errors import RendezvousError, UserError
-from toolkit.launch.machines.json_socket import JsonSocket
 from toolkit.launch.machines.layout import Machines
 
 _POLL_S = 0.2
@@ -43,7 +42,7 @@ class Peer:
 
     node: int
     host: str
-    connection: JsonSocket
+    connection: Channel
 
 
 def accept_nodes(
@@ -118,7 +117,7 @@ def join_nodes(
 
 def _authenticated(
     machines: Machines, deadline: float, timeout_s: float, secrets: Sequence[bytes]
-) -> JsonSocket:
+) -> Channel:
     """An authenticated connection to node 0. Raises Lost, NotAuthenticated, RendezvousError, UserError."""
     if not secrets:
         _connect(machines, deadline, timeout_s).close()
@@ -126,7 +125,7 @@ def _authenticated(
     for number, secret in enumerate(secrets, start=1):
         link = _connect(machines, deadline, timeout_s)
         try:
-            return JsonSocket(authenticate_to_server(link, secret, _PROOF_S))
+            return authenticate_to_server(link, secret, _PROOF_S)
         except Lost:
             link.close()
             if number == len(secrets):
@@ -168,12 +167,11 @@ class _Arrivals:
     def __init__(self, machines: Machines, run_id: str) -> None:
         self._machines = machines
         self._run_id = run_id
-        self._unchecked: Queue[tuple[JsonSocket, dict[str, Any]]] = Queue()
+        self._unchecked: Queue[tuple[Channel, dict[str, Any]]] = Queue()
         self.present: dict[int, Peer] = {}
 
-    def receive_first(self, channel: Channel) -> None:
+    def receive_first(self, connection: Channel) -> None:
         """Receive the first message of a connection. Runs in a separate thread."""
-        connection = JsonSocket(channel)
         try:
             message = connection.receive(_PROOF_S)
         except Lost:
@@ -194,7 +192,7 @@ class _Arrivals:
                 peer.connection.close()
                 del self.present[peer.node]
 
-    def _accept(self, connection: JsonSocket, message: dict[str, Any]) -> None:
+    def _accept(self, connection: Channel, message: dict[str, Any]) -> None:
         try:
             peer = Peer(int(message["node"]), str(message["host"]), connection)
             self._check(peer, message)
@@ -280,7 +278,7 @@ def _connect(machines: Machines, deadline: float, timeout_s: float) -> socket.so
         time.sleep(_POLL_S)
 
 
-def _await_welcome(connection: JsonSocket, machines: Machines, timeout_s: float) -> None:
+def _await_welcome(connection: Channel, machines: Machines, timeout_s: float) -> None:
     """Wait for the answer of node 0. Raises Lost, or the error that it sends."""
     message = connection.receive(timeout_s + _LATER_S)
     if message is None:

@@ -62,7 +62,7 @@ class Attacked:
         link = self._links.enter_context(Wiretapped())
         link.connect(self._place)
         channel = authenticate_to_server(link, secret, PATIENCE_S)
-        assert StoreClient(lambda: channel)({"do": "add", "key": "recorded", "amount": 1}) == 1
+        assert StoreClient(lambda: channel)("add", key="recorded", amount=1) == 1
         return link.heard
 
     def await_refusal(self) -> None:

@@ -50,11 +50,12 @@ def channels(ends, thread) -> tuple[Channel, Channel]:
 
 def test_messages_arrive_whole_and_in_order_both_ways(channels) -> None:
     server, client = channels
-    client.send(b"one")
-    client.send(b"")
-    server.send(b"x" * 300_000)
-    assert client.receive(PATIENCE_S) == b"x" * 300_000
-    assert [server.receive(PATIENCE_S), server.receive(PATIENCE_S), server.receive()] == [b"one", b"", None]
+    client.send(text="one")
+    client.send()
+    server.send(text="x" * 300_000)
+    assert client.receive(PATIENCE_S) == {"text": "x" * 300_000}
+    assert [server.receive(PATIENCE_S), server.receive(PATIENCE_S)] == [{"text": "one"}, {}]
+    assert server.receive() is None
 
 
 def test_a_server_that_echoes_the_proof_is_refused(ends, thread) -> None:
@@ -104,7 +105,7 @@ class _Tcp:
 @pytest.mark.parametrize("which", ["altered", "repeated", "sent back"])
 def test_an_altered_repeated_or_reflected_message_is_refused(ends, channels, which: str) -> None:
     server, client = channels
-    client.send(b"go")
+    client.send(text="go")
     frame = ends[0].recv(1000)
     hears = client if which == "sent back" else server
     relay, end = socket.socketpair()
@@ -123,8 +124,8 @@ def test_a_message_that_announces_too_many_bytes_is_refused(ends, channels) -> N
 
 def test_receive_raises_after_the_peer_has_closed(channels) -> None:
     server, client = channels
-    client.send(b"bye")
+    client.send(text="bye")
     client.close()
-    assert server.receive(PATIENCE_S) == b"bye"
+    assert server.receive(PATIENCE_S) == {"text": "bye"}
     with pytest.raises(Lost):
         server.receive(PATIENCE_S)

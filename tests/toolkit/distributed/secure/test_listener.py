@@ -55,8 +55,8 @@ def opened() -> Iterator[Opened]:
 
 def is_let_in(opened: Opened, address: str = "127.0.0.1") -> bool:
     channel = opened.enter(address)
-    channel.send(b"hello")
-    return opened.clients.get(timeout=PATIENCE_S).receive(PATIENCE_S) == b"hello"
+    channel.send(text="hello")
+    return opened.clients.get(timeout=PATIENCE_S).receive(PATIENCE_S) == {"text": "hello"}
 
 
 def test_a_client_with_the_secret_is_accepted_at_every_address(opened: Opened) -> None:
@@ -107,8 +107,8 @@ def test_a_closed_listener_accepts_nobody_and_keeps_its_clients(opened: Opened) 
     client = opened.clients.get(timeout=PATIENCE_S)
     opened.listener.close()
     until(lambda: not is_open("127.0.0.1", opened.listener.port))
-    channel.send(b"still here")
-    assert client.receive(PATIENCE_S) == b"still here"
+    channel.send(text="still here")
+    assert client.receive(PATIENCE_S) == {"text": "still here"}
 
 
 def is_open(address: str, port: int) -> bool:

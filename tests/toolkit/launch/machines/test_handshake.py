@@ -18,7 +18,6 @@ from toolkit.distributed.secure.listener import SecureListener, listen
 from toolkit.distributed.secure.refusals import Refusals
 from toolkit.errors import RendezvousError, UserError
 from toolkit.launch.machines.handshake import Peer, accept_nodes, join_nodes
-from toolkit.launch.machines.json_socket import JsonSocket
 from toolkit.launch.machines.layout import Machines
 from toolkit.launch.machines.secret import known_secrets, offered_secret
 
@@ -214,7 +213,7 @@ def test_a_wrong_message_ends_the_meeting_and_is_answered(
     meeting: Meeting, message: dict[str, Any], problem: str
 ) -> None:
     leader = meeting.call([1, 1])
-    with closing(JsonSocket(authenticate_to_server(meeting.stranger(), SECRET, PATIENCE_S))) as connection:
+    with closing(authenticate_to_server(meeting.stranger(), SECRET, PATIENCE_S)) as connection:
         connection.send(**message)
         with pytest.raises(UserError, match=problem):
             leader.result()

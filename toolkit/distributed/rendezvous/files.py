@@ -12,8 +12,8 @@ from pathlib import Path
 
 from torch.distributed import FileStore  # type: ignore[attr-defined]  # not in __all__
 
-from toolkit.distributed.check_in import check_in, wait_for_ranks
-from toolkit.distributed.rendezvous.network import RefusalWatch, list_missing, no_publication
+from toolkit.distributed.rendezvous.check_in import RefusalWatch, check_in, wait_for_ranks
+from toolkit.distributed.rendezvous.network import no_publication
 from toolkit.distributed.rendezvous.result import JoiningRank, Rendezvous
 from toolkit.distributed.secure.addresses import own_addresses, route_to, use_interface_of
 from toolkit.errors import UserError
@@ -36,14 +36,7 @@ def by_file(joining: JoiningRank) -> Rendezvous:
         _remove_others(folder)
         addresses = own_addresses(world.nodes)
         store.set("addresses", " ".join(addresses))
-        address = wait_for_ranks(
-            store,
-            world,
-            joining.deadline,
-            addresses[0],
-            lambda missing: list_missing(missing, joining),
-            RefusalWatch(joining).ask,
-        )
+        address = wait_for_ranks(store, joining, addresses[0])
         use_interface_of(address)
 
         def finish() -> None:
@@ -54,7 +47,7 @@ def by_file(joining: JoiningRank) -> Rendezvous:
     _await_addresses(store, joining, folder)
     addresses = store.get("addresses").decode().split()
     address, own = route_to(addresses)
-    route = check_in(store, world, joining.deadline, address, "its host")
+    route = check_in(store, joining, address, "its host")
     use_interface_of(route if own.startswith("127.") else own)
     return Rendezvous(store, replace(world, master_addr=route, master_port=0), joining.secret)
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.distributed.check_in import check_in, wait_for_ranks
+from toolkit.distributed.rendezvous.check_in import RefusalWatch, check_in, wait_for_ranks
 from toolkit.distributed.rendezvous.result import JoiningRank, Place, Rendezvous
 from toolkit.distributed.secure.addresses import use_interface_of
 from toolkit.distributed.secure.channel import Channel, Lost, NotAuthenticated, authenticate_to_server
@@ -22,8 +22,8 @@ from toolkit.distributed.secure.secret import HOW_TO_GIVE
 from toolkit.distributed.secure.store import AuthenticatedStore
 from toolkit.distributed.secure.store_server import StoreClient, StoreServer
 from toolkit.errors import RendezvousError, UserError
-from toolkit.files import append_json_line, read_json, read_json_lines, write_json
-from toolkit.run.attempts.refusal import forget_refusal, read_refusal, write_refusal
+from toolkit.files import append_json_line, read_json, write_json
+from toolkit.run.attempts.refusal import forget_refusal, write_refusal
 from toolkit.run.events import note_event
 from toolkit.system.world import World
 
@@ -31,8 +31,6 @@ _POLL_S = 0.02
 _CONNECT_S, _PROOF_S = 2.0, 5.0
 #: Seconds between two attempts if a process other than rank 0 answers.
 _POLL_UNPROVEN_S = 0.2
-#: Seconds between two checks whether a process has reported that it cannot take part.
-_CHECK_EVERY_S = 0.3
 
 
 def host(
@@ -53,14 +51,7 @@ def host(
     store = AuthenticatedStore(lambda: server.answer)
     try:
         publish(Place(host=socket.gethostname(), addresses=list(addresses), port=listener.port))
-        address = wait_for_ranks(
-            store,
-            joining.world,
-            joining.deadline,
-            addresses[0],
-            lambda missing: list_missing(missing, joining, refusals),
-            RefusalWatch(joining).ask,
-        )
+        address = wait_for_ranks(store, joining, addresses[0], refusals)
     except BaseException:
         # The listener stays open until this process ends, so that later ranks get the same error.
         refusals.close()
@@ -88,49 +79,17 @@ def _listen(joining: JoiningRank, addresses: Sequence[str], port: int, cure: str
         raise UserError(why) from None
 
 
-@dataclass(slots=True)
-class RefusalWatch:
-    """Checks from time to time whether a process of this attempt has reported that it cannot take part."""
-
-    joining: JoiningRank
-    next_time: float = 0.0
-
-    def ask(self) -> str | None:
-        """Return the message of such a process; None without one, or if it is too early to check again."""
-        if time.monotonic() < self.next_time:
-            return None
-        self.next_time = time.monotonic() + _CHECK_EVERY_S
-        return read_refusal(self.joining.run, self.joining.world.nonce)
-
-
 def publish(publication: Path, place: Place) -> None:
     """Write rank 0's address into the run's folder, for the other ranks."""
     publication.parent.mkdir(parents=True, exist_ok=True)
     write_json(publication, place)
 
 
-def list_missing(missing: set[int], joining: JoiningRank, refusals: Refusals | None = None) -> str:
-    """List the missing ranks, those that could not reach rank 0, and the refused connections."""
-    hosts = {note["rank"]: note["host"] for note in read_json_lines(_notes(joining))}
-    listed = ", ".join(
-        f"rank {rank}" + (f" (host {hosts[rank]} cannot reach it)" if rank in hosts else "")
-        for rank in sorted(missing)
-    )
-    if refusals is None or not refusals.count:
-        return listed
-    return f"{listed} (refused, because they do not know the secret of this attempt: {refusals})"
-
-
-def _notes(joining: JoiningRank) -> Path:
-    """The file in which ranks record that they cannot reach rank 0."""
-    return joining.publication.with_name(joining.publication.name + ".unreached")
-
-
 def join(joining: JoiningRank, find: Callable[[], Place | None]) -> Rendezvous:
     """On another rank: find rank 0's store and wait until all ranks have joined."""
     found = _Seeker(joining, find).seek()
     store = AuthenticatedStore(lambda: StoreClient(found.connect))
-    route = check_in(store, joining.world, joining.deadline, found.address, found.place["host"])
+    route = check_in(store, joining, found.address, found.place["host"])
     use_interface_of(route if found.own_address.startswith("127.") else found.own_address)
     world = replace(joining.world, master_addr=route, master_port=found.place["port"])
     return Rendezvous(store, world, joining.secret)
@@ -213,7 +172,7 @@ class _Seeker:
         if self.unproven or self.has_noted:
             return
         self.has_noted = True
-        notes = _notes(self.joining)
+        notes = self.joining.unreached
         notes.parent.mkdir(parents=True, exist_ok=True)
         append_json_line(notes, {"rank": self.joining.world.rank, "host": socket.gethostname()})
 

@@ -42,6 +42,11 @@ class JoiningRank:
         return self.run.rendezvous(self.world.nonce)
 
     @property
+    def unreached(self) -> Path:
+        """The file in which ranks record that they cannot reach rank 0."""
+        return self.publication.with_name(self.publication.name + ".unreached")
+
+    @property
     def may_repeat(self) -> bool:
         """Whether a later attempt may have the same name, as under torchrun."""
         return self.world.master_addr is not None

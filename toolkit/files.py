@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 _CRC_BLOCK = 1 << 20
 #: For lone surrogates, as in the name of a file that is not UTF-8: `\udce9` is an escape of JSON too.
@@ -58,10 +58,8 @@ def write_quickly(path: Path, data: bytes | str) -> None:
 
     Two flushes are the main cost of a file, and a sweep makes thousands of files. Raises OSError.
     """
-    raw = data.encode() if isinstance(data, str) else data
-    renamed = _renamed_at_the_end(path, is_flushed=False)
-    with renamed as temporary, open(temporary, "wb", opener=_owner_writes) as stream:
-        stream.write(raw)
+    with _replacement(path, "wb", is_flushed=False) as stream:
+        stream.write(data.encode() if isinstance(data, str) else data)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
@@ -69,10 +67,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
     Raises OSError; an existing file then stays unchanged.
     """
-    raw = data.encode() if isinstance(data, str) else data
-    with _renamed_at_the_end(path) as temporary, open(temporary, "wb", opener=_owner_writes) as stream:
-        stream.write(raw)
-        _sync(stream)
+    with _replacement(path, "wb") as stream:
+        stream.write(data.encode() if isinstance(data, str) else data)
 
 
 def write_view(path: Path, value: Any) -> None:
@@ -91,22 +87,23 @@ def open_atomic(path: Path) -> Iterator[TextIO]:
 
     Raises OSError; an existing file stays unchanged after any error.
     """
-    with (
-        _renamed_at_the_end(path) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="", opener=_owner_writes) as stream,
-    ):
+    with _replacement(path, "w", encoding="utf-8", newline="") as stream:
         yield stream
-        _sync(stream)
 
 
 @contextmanager
-def _renamed_at_the_end(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
+def _replacement(path: Path, mode: str, *, is_flushed: bool = True, **options: Any) -> Iterator[Any]:
+    """Open a temporary file that takes the name of `path` at the end; options as those of `open`."""
     temporary = _beside(path)
     if path.is_dir():
         # At once, not when all has been written, and with a name that the caller knows.
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
-        yield temporary
+        with open(temporary, mode, opener=_owner_writes, **options) as stream:
+            yield stream
+            if is_flushed:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException as error:
         with suppress(OSError):
@@ -122,11 +119,6 @@ def _renamed_at_the_end(path: Path, *, is_flushed: bool = True) -> Iterator[Path
 def _owner_writes(path: str, flags: int) -> int:
     """Open a file that is replaced as a whole: no other user writes it, even if the umask allows that."""
     return os.open(path, flags, 0o644)
-
-
-def _sync(stream: IO[Any]) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _beside(path: Path) -> Path:

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 from toolkit.checkpoint.loading.load import has_finite_weights
 from toolkit.checkpoint.loading.load_selected import load_selected
-from toolkit.checkpoint.loading.select import Selection, select_checkpoint
-from toolkit.checkpoint.paths import clear_leftovers, keep_damaged, link, prune
+from toolkit.checkpoint.paths import keep_damaged, link, prune
 from toolkit.checkpoint.save_interval import SaveTimer
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.verification import Identity, Note, verifies
@@ -228,12 +227,9 @@ class Checkpoints:
         Raises CheckpointError if there are checkpoints but none can be used.
         """
 
-        def select() -> Selection | None:
-            clear_leftovers(self._run)
+        if self._group.world.is_main:
             self._seconds.extend(_earlier_seconds(self._run))
-            return select_checkpoint(self._run, self._identity, self._note)
-
-        return load_selected(self._run, self._group, self._identity, select, state)
+        return load_selected(self._run, self._group, self._identity, self._note, state)
 
     # -- writing -----------------------------------------------------------------------------
     def _skip(self, step: int) -> None:

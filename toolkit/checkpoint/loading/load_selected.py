@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 
 from toolkit.checkpoint.loading.broadcast import broadcast_checkpoint
 from toolkit.checkpoint.loading.load import load
-from toolkit.checkpoint.loading.select import Selection
+from toolkit.checkpoint.loading.select import Selection, select_checkpoint
+from toolkit.checkpoint.paths import clear_leftovers
 from toolkit.checkpoint.state import TrainState
-from toolkit.checkpoint.verification import Identity, verify, wait_for_manifest
+from toolkit.checkpoint.verification import Identity, Note, verify, wait_for_manifest
 from toolkit.distributed.process_group import Group
 from toolkit.errors import CheckpointError
 from toolkit.run.failure.classes import disk_errno
@@ -22,17 +22,13 @@ from toolkit.run.run_dir import RunDir
 log = logging.getLogger("toolkit")
 
 
-def load_selected(
-    run: RunDir, group: Group, identity: Identity, select: Callable[[], Selection | None], state: TrainState
-) -> bool:
+def load_selected(run: RunDir, group: Group, identity: Identity, note: Note, state: TrainState) -> bool:
     """Load the checkpoint that rank 0 selects; False without any checkpoint. Collective.
 
     All ranks must see the same manifest. Raises CheckpointError if there are checkpoints but none can be
     used: a silent start from scratch would lose the work.
-
-    select  called on rank 0
     """
-    choice = _agreed(run, group, select)
+    choice = _agreed(run, group, identity, note)
     if choice is None:
         return False
     if choice.step is None:
@@ -51,11 +47,16 @@ def load_selected(
     return True
 
 
-def _agreed(run: RunDir, group: Group, select: Callable[[], Selection | None]) -> Selection | None:
+def _agreed(run: RunDir, group: Group, identity: Identity, note: Note) -> Selection | None:
     """Return rank 0's selection on all ranks. Collective."""
     found: list[Selection | None] = []
+
+    def select() -> None:
+        clear_leftovers(run)
+        found.append(select_checkpoint(run, identity, note))
+
     # Reading large checkpoints may take longer than the timeout of a collective.
-    group.main_first(lambda: found.append(select()))
+    group.main_first(select)
     own = found[0] if found else None
     agreed = group.agree(own and asdict(own))
     _warn_of_newer(run, group, (agreed or {}).get("step") or 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,21 +68,14 @@ class Quarantine:
                 suspects[failure.step] = suspects.get(failure.step, frozenset()) | {*failure.samples}
         return cls(limit=limit, left_out=read_quarantine(run), suspects=suspects)
 
-    def to_json(self) -> dict[str, Any]:
-        """JSON for the other ranks; the inverse of `from_json`."""
-        return {
-            "limit": self.limit,
-            "left_out": [asdict(each) for each in self.left_out],
-            "suspects": [(step, sorted(samples)) for step, samples in self.suspects.items()],
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Quarantine:
-        """The quarantine of another rank, from its JSON."""
-        return cls(
-            limit=value["limit"],
-            left_out=[LeftOut(**each) for each in value["left_out"]],
-            suspects={step: frozenset(samples) for step, samples in value["suspects"]},
+    def shared(self, group: Group) -> Quarantine:
+        """Return rank 0's quarantine on every rank. Collective."""
+        own = [(step, sorted(samples)) for step, samples in self.suspects.items()]
+        left_out, suspects = group.agree(([asdict(each) for each in self.left_out], own))
+        return replace(
+            self,
+            left_out=[LeftOut(**each) for each in left_out],
+            suspects={step: frozenset(samples) for step, samples in suspects},
         )
 
     def without(self, indices: np.ndarray, step: int) -> np.ndarray:

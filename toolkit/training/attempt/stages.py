@@ -174,7 +174,7 @@ class RankAttempt:
             self._display,
             attempt=attempt,
             faults=Faults.from_environment(rank, attempt.number, note=note),
-            quarantine=Quarantine.from_json(group.agree(own.to_json())),
+            quarantine=own.shared(group),
             activity=self._activity,
         )
 

@@ -107,11 +107,10 @@ class StopFlag:
 def stop_with_launcher(environ: Mapping[str, str]) -> None:
     """Make this process get SIGTERM when its launcher dies, or at once if it is already dead.
 
-    Does nothing without a launcher in the environment, or on systems other than Linux.
+    Does nothing without a launcher in the environment.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if LAUNCHER_VARIABLE not in environ or not hasattr(libc, "prctl"):
+    if LAUNCHER_VARIABLE not in environ:
         return
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if environ[LAUNCHER_VARIABLE] != str(os.getppid()):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -22,9 +22,6 @@ LEAST = 32 << 20
 #: Errors of file systems that do not support direct I/O, or not with this memory.
 _REFUSALS = (errno.EINVAL, errno.EFAULT, errno.EOPNOTSUPP)
 
-#: 0 on systems without the flag.
-_DIRECT = getattr(os, "O_DIRECT", 0)
-
 
 class Output:
     """A new file. Raises OSError, as the methods do; FileExistsError if the file exists."""
@@ -67,11 +64,11 @@ class Output:
 
     def _set_direct(self, wanted: bool) -> bool:
         """Switch the descriptor to bypass the cache or not; return whether it now does."""
-        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & ~_DIRECT
+        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & ~os.O_DIRECT
         try:
-            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | (_DIRECT if wanted else 0))
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | (os.O_DIRECT if wanted else 0))
         except OSError as error:
             if not wanted or error.errno not in _REFUSALS:
                 raise
             return False
-        return wanted and bool(_DIRECT)
+        return wanted

@@ -29,7 +29,7 @@ _CHUNK = 1 << 16
 _LONGEST = 1 << 22
 
 #: Notice after about 20 seconds that a machine no longer answers.
-_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 
 
 class Lost(Exception):
@@ -148,9 +148,8 @@ def _prepare(link: socket.socket) -> None:
     link.settimeout(_SEND_S)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    for option, value in _KEEPALIVE:
+        link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _send(link: socket.socket, content: bytes) -> None:

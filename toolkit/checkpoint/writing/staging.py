@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-# The rule by which safetensors' load_model decides which of several shared tensors a file must hold.
-from safetensors.torch import _remove_duplicate_names
+# The names of the types in a header, and the rule by which safetensors' load_model decides which of several
+# shared tensors a file must hold.
+from safetensors.torch import _TYPES, _remove_duplicate_names
 
 from toolkit.checkpoint.state import TrainState
 from toolkit.checkpoint.writing.direct_io import BLOCK
@@ -32,25 +33,7 @@ _PORTABLE = 1
 #: Bytes of a file that are written at once: large, so that the writing thread seldom takes the GIL.
 PIECE = 32 << 20
 
-#: Names of the types in a header, as the format defines them.
-_DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.float8_e4m3fn: "F8_E4M3",
-    torch.float8_e5m2: "F8_E5M2",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint64: "U64",
-    torch.uint32: "U32",
-    torch.uint16: "U16",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-    torch.complex64: "C64",
-}
+_DTYPES = {dtype: name for name, dtype in _TYPES.items()}
 
 
 class Staging:

@@ -85,7 +85,11 @@ class StepSync:
         rows = np.zeros(self._shape)
         if len(self._read) < len(self._done):
             self.read_losses()
-        self._fill(rows)
+        for (row, loss), (total, count, *sums) in zip(self._done, self._read, strict=True):
+            rows[row, : _Column.STOP] = total, count, loss.tokens
+            rows[row, _FIRST_SUM:] = sums
+        self._done.clear()
+        self._read.clear()
         rows[first_row, _Column.STOP] = stop
         return rows
 
@@ -98,15 +102,8 @@ class StepSync:
             tokens=float(total[_Column.TOKENS]),
             stop=bool(total[_Column.STOP] > 0),
             sums=dict(zip(self._train_sums, total[_FIRST_SUM:].tolist(), strict=True)),
-            bad_rows=() if math.isfinite(total[_Column.LOSS]) else _not_finite(rows[:, _Column.LOSS]),
+            bad_rows=tuple(np.flatnonzero(~np.isfinite(rows[:, _Column.LOSS])).tolist()),
         )
-
-    def _fill(self, rows: np.ndarray) -> None:
-        for (row, loss), (total, count, *sums) in zip(self._done, self._read, strict=True):
-            rows[row, : _Column.STOP] = total, count, loss.tokens
-            rows[row, _FIRST_SUM:] = sums
-        self._done.clear()
-        self._read.clear()
 
     def _numbers(self) -> list[list[float]]:
         """The total, the count and the sums of each loss."""
@@ -124,7 +121,3 @@ class StepSync:
             count = torch.full((), count, dtype=torch.float64, device=self._device)
         numbers = torch.stack([loss.total.detach().double(), count.double()])
         return torch.cat([numbers, loss.sums.double()])
-
-
-def _not_finite(losses: np.ndarray) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(~np.isfinite(losses)).tolist())

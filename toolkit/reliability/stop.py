@@ -16,6 +16,8 @@ from toolkit.exit_codes import ExitCode
 LAUNCHER_VARIABLE = "STK_LAUNCHER"
 
 _PR_SET_PDEATHSIG = 1
+#: Loaded here, because little is allowed between fork and exec.
+_LIBC = ctypes.CDLL(None)
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -104,6 +106,11 @@ class StopFlag:
         self._reason = self._reason or signal.Signals(number).name
 
 
+def signal_after_parent(number: signal.Signals) -> None:
+    """Make this process get a signal when its parent ends. May be called between fork and exec."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+
+
 def stop_with_launcher(environ: Mapping[str, str]) -> None:
     """Make this process get SIGTERM when its launcher dies, or at once if it is already dead.
 
@@ -111,6 +118,6 @@ def stop_with_launcher(environ: Mapping[str, str]) -> None:
     """
     if LAUNCHER_VARIABLE not in environ:
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal_after_parent(signal.SIGTERM)
     if environ[LAUNCHER_VARIABLE] != str(os.getppid()):
         os.kill(os.getpid(), signal.SIGTERM)

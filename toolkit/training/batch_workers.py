@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
 import multiprocessing
@@ -27,10 +26,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from toolkit.errors import UserError
+from toolkit.reliability.stop import signal_after_parent
 from toolkit.task import Task
 from toolkit.training.numerics.rng import seed_everything
 
-_PR_SET_PDEATHSIG = 1
 #: Seconds to wait for a killed worker to exit; one that reads from a hung file system may take longer.
 _EXIT_TIMEOUT_S = 5.0
 #: Where Linux keeps shared memory, and torch's words if it cannot allocate some.
@@ -356,8 +355,6 @@ def _settle(worker: int) -> None:
     parent = os.getppid()
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal_after_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)

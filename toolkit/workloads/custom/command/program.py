@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,18 +14,16 @@ from typing import BinaryIO
 
 from toolkit.errors import UserError
 from toolkit.files import read_end
+from toolkit.reliability.stop import signal_after_parent
 from toolkit.run.fence import is_fenced
 from toolkit.run.run_dir import RunDir
 from toolkit.system.processes import ancestors, environments, group_lives
 
-_PR_SET_PDEATHSIG = 1
 _BLOCK_BYTES = 1 << 16
 #: Bytes at the end of the output that are searched for the cause of a failure.
 _TAIL_BYTES = 1 << 15
 #: Seconds to wait for the last output after the command has ended: a leftover process may hold the pipe.
 _LAST_OUTPUT_S = 2.0
-#: Loaded here, because little is allowed between fork and exec.
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Program:
@@ -117,9 +114,8 @@ def _before_exec() -> None:
     # The early warning must not end a command without a handler for it. A handler replaces this setting.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if hasattr(_LIBC, "prctl"):
-        # The command must not outlive its rank, even if the rank is killed.
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    # The command must not outlive its rank, even if the rank is killed.
+    signal_after_parent(signal.SIGTERM)
 
 
 def _copy(source: BinaryIO, log: BinaryIO) -> None:

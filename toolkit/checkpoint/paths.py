@@ -133,11 +133,10 @@ def step_of_best(run: RunDir) -> int | None:
 
 def best_named_by(folder: Path) -> int | None:
     """The step of the best checkpoint that this one records; None without one, or if it cannot be read."""
-    try:
-        step = read_json(folder / PROGRESS)["progress"].get("best_step")
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return step if isinstance(step, int) else None
+    match read_object(folder / PROGRESS):
+        case {"progress": {"best_step": int(step)}}:
+            return step
+    return None
 
 
 def renew_last_link(run: RunDir) -> None:

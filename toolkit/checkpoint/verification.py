@@ -97,16 +97,10 @@ def read_progress(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     known = {field.name for field in fields(Progress)}
-    if not _is_progress(stored, known):
-        raise CheckpointError(f"{path} does not hold progress and scaler, with {', '.join(sorted(known))}")
-    return dict(stored)
-
-
-def _is_progress(stored: Any, known: set[str]) -> bool:
-    if not isinstance(stored, dict) or not isinstance(stored.get("scaler"), dict):
-        return False
-    progress = stored.get("progress")
-    return isinstance(progress, dict) and progress.keys() <= known and isinstance(progress.get("step"), int)
+    match stored:
+        case {"progress": {"step": int()} as progress, "scaler": dict()} if progress.keys() <= known:
+            return dict(stored)
+    raise CheckpointError(f"{path} does not hold progress and scaler, with {', '.join(sorted(known))}")
 
 
 def wait_for_manifest(folder: Path, expected_crc32: int) -> None:

@@ -119,18 +119,17 @@ def _authenticated(
     machines: Machines, deadline: float, timeout_s: float, secrets: Sequence[bytes]
 ) -> Channel:
     """An authenticated connection to node 0. Raises Lost, NotAuthenticated, RendezvousError, UserError."""
+    failure: Lost = NotAuthenticated("this machine has no secret")
     if not secrets:
         _connect(machines, deadline, timeout_s).close()
-        raise NotAuthenticated("this machine has no secret")
-    for number, secret in enumerate(secrets, start=1):
+    for secret in secrets:
         link = _connect(machines, deadline, timeout_s)
         try:
             return authenticate_to_server(link, secret, _PROOF_S)
-        except Lost:
+        except Lost as error:
             link.close()
-            if number == len(secrets):
-                raise
-    raise AssertionError("the last secret was tried")
+            failure = error
+    raise failure
 
 
 def _own_message(machines: Machines, run_id: str) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def rank_environment(
     environment = dict(environ)
     environment.update(
         {
-            "RANK": str(machines.ranks(machines.node)[local_rank]),
+            "RANK": str(machines.own_ranks[local_rank]),
             "LOCAL_RANK": str(local_rank),
             "WORLD_SIZE": str(machines.size),
             "LOCAL_WORLD_SIZE": str(machines.count),
@@ -258,7 +258,7 @@ class _Launcher:
 
     def _start_rank(self, nonce: str, local_rank: int, stack: ExitStack) -> subprocess.Popen[bytes]:
         output = None
-        rank = self._machines.ranks(self._machines.node)[local_rank]
+        rank = self._machines.own_ranks[local_rank]
         if rank > 0 or self._quiet:
             output = stack.enter_context(self._run.log(nonce, rank).open("ab"))
         module = module_in(self._run, "toolkit.launch.rank_main") or "toolkit.launch.rank_main"
@@ -299,12 +299,11 @@ class _Launcher:
             # Called even without a failure here, because it handles the messages of the other nodes.
             if self._nodes.has_failed(self._run, nonce) | has_failed and deadline is None:
                 deadline = time.monotonic() + _grace_s(self._run, nonce, codes)
-                first_rank = self._machines.ranks(self._machines.node).start
-                _note_silent(self._run, nonce, codes, first_rank, is_oom=ran_out_since(self._oom_kills))
+                is_oom = ran_out_since(self._oom_kills)
+                _note_silent(self._run, nonce, codes, self._machines.own_ranks.start, is_oom=is_oom)
                 self._nodes.fail()
             if None not in codes:
-                ranks = self._machines.ranks(self._machines.node)
-                end_leftovers(self._run, nonce, ranks, lambda: self._is_interrupted_again)
+                end_leftovers(self._run, nonce, self._machines.own_ranks, lambda: self._is_interrupted_again)
                 if self._first_signal == signal.SIGINT and self._machines.node == 0:
                     _note_interrupt(self._run, nonce)
                 return [process.wait() for process in self._ranks]

@@ -7,7 +7,7 @@ that every machine computes the same world from the same counts.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.config.sections import with_hint
@@ -37,9 +37,8 @@ class Machines:
 
     def __post_init__(self) -> None:
         if not self.counts or min(self.counts) < 1:
-            raise UserError(
-                f"processes per machine: {_listed(self.counts) or 'none'}; each machine needs at least 1"
-            )
+            listed = ", ".join(map(str, self.counts)) or "none"
+            raise UserError(f"processes per machine: {listed}; each machine needs at least 1")
         if not 0 <= self.node < len(self.counts):
             raise UserError(
                 f"this machine is node {self.node}, but there are {len(self.counts)} machines: "
@@ -64,6 +63,11 @@ class Machines:
     def size(self) -> int:
         """Processes on all machines."""
         return sum(self.counts)
+
+    @property
+    def own_ranks(self) -> range:
+        """The ranks of this machine."""
+        return self.ranks(self.node)
 
     def ranks(self, node: int) -> range:
         """The ranks of one machine."""
@@ -94,16 +98,16 @@ def own_names() -> tuple[str, ...]:
 
 def own_node(hosts: Sequence[str], own: Sequence[str]) -> int | None:
     """The number of this machine among the hosts, or None. Raises UserError if it is named twice."""
-    found = [number for number, host in enumerate(hosts) if _is_own(host, own)]
+    found = [
+        number
+        for number, host in enumerate(hosts)
+        if is_local_name(host) or any(is_same_host(host, name) for name in own)
+    ]
     if len(found) > 1:
         names = " and ".join(hosts[number] for number in found)
         text = f"the map of hosts names this machine more than once: {names}; keep one of them."
         raise UserError(with_hint(text, "hosts"))
     return found[0] if found else None
-
-
-def _is_own(host: str, own: Sequence[str]) -> bool:
-    return is_local_name(host) or any(is_same_host(host, name) for name in own)
 
 
 def machines_of_hosts(
@@ -127,16 +131,10 @@ def machines_of_hosts(
         names.insert(found, own[0])
         counts.insert(found, own_count)
     if node is not None and node != found:
-        text = (
-            f"--node-rank is {node}, but in the map of hosts this machine is node {found}: {_listed(names)}."
-        )
-        raise UserError(with_hint(text, "hosts"))
+        what = f"--node-rank is {node}, but in the map of hosts this machine is node {found}"
+        raise UserError(with_hint(f"{what}: {', '.join(names)}.", "hosts"))
     if found > 0 and master_addr is None:
         master_addr = names[0]
     return Machines(
         counts=tuple(counts), node=found, names=tuple(names), master_addr=master_addr, master_port=master_port
     )
-
-
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join(map(str, values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -45,9 +45,6 @@ class Progress:
         if math.isfinite(value) and (is_better or is_tie):
             self.best_value, self.best_step, self.best_loss = value, self.step, loss
         self.since_best = 0 if math.isfinite(value) and is_better else self.since_best + 1
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Set the stored values, in place."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -84,9 +84,6 @@ class RankDevices:
     host: str
     processor: str
     gpus: tuple[VisibleGpu, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, known: Mapping[str, Any]) -> RankDevices:

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -234,7 +234,7 @@ def _find_devices(run: RunDir, world: World, wanted: str) -> RankDevices:
 
 def _assign_device(rendezvous: Rendezvous, devices: RankDevices, timeout_s: float) -> Assignment:
     """Choose the device of this rank, so that no two ranks share a GPU. Collective."""
-    ranks = rendezvous.exchange("device", devices.to_json(), timeout_s)
+    ranks = rendezvous.exchange("device", asdict(devices), timeout_s)
     try:
         return make_current(assign_device([RankDevices.from_json(each) for each in ranks], devices.rank))
     except UserError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def facts(state: TrainState) -> Facts:
     tensors = {**state.model.state_dict(), **state.training_tensors()}
     return (
         {name: value.double().flatten().tolist() for name, value in tensors.items()},
-        state.progress.to_json(),
+        asdict(state.progress),
         state.scaler.state_dict(),
     )
 

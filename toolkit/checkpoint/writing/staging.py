@@ -11,6 +11,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import accumulate
 from mmap import MADV_DONTFORK, MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any
@@ -62,7 +63,7 @@ class Staging:
         """
         self._weights.fill(*_weights(state))
         self._training.fill(state.training_tensors(), {})
-        stored = {"progress": state.progress.to_json(), "scaler": state.scaler.state_dict()}
+        stored = {"progress": asdict(state.progress), "scaler": state.scaler.state_dict()}
         self._progress = json.dumps(stored, indent=2).encode() + b"\n"
         self.step, self.chain = state.progress.step, state.progress.chain
         if self._weights.is_on_gpu or self._training.is_on_gpu:

@@ -166,17 +166,12 @@ class Group:
 
     def any(self, value: bool) -> bool:
         """Whether the value is true on any rank. Collective."""
-        if self.world.size == 1:
-            return value
-        total = torch.tensor([float(value)])
-        dist.all_reduce(total)
-        return bool(total.item() > 0)
+        return bool(self.sum(torch.tensor([float(value)])).item() > 0)
 
     def barrier(self) -> None:
         """Block until all ranks have called this. Collective."""
-        if self.world.size > 1:
-            # On the CPU: waiting for NCCL only orders the device's stream and does not block the host.
-            dist.all_reduce(torch.zeros(1))
+        # On the CPU: waiting for NCCL only orders the device's stream and does not block the host.
+        self.sum(torch.zeros(1))
 
 
 def _checked(size: torch.Tensor, most: int = _MOST_BYTES) -> int:

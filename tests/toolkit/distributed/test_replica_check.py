@@ -1,4 +1,4 @@
-"""Ranks with different weights are found and named."""
+"""Ranks with different data or weights are found and named."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.toolkit.support.ranks import in_ranks, joined, run_ranks
 from tests.toolkit.support.tiny import tiny
 from tests.toolkit.support.tiny_training import Lab
 from toolkit.distributed import replica_check
-from toolkit.distributed.replica_check import compare_weights, weights_crc32
+from toolkit.distributed.replica_check import check_same_data, compare_weights, weights_crc32
 from toolkit.distributed.step_sync import StepTotals
-from toolkit.errors import RanksDiverged
+from toolkit.errors import DataError, RanksDiverged
 from toolkit.files import read_json
 from toolkit.reliability.restart_policy import after_failure
 from toolkit.reliability.stop import StopFlag
@@ -168,3 +168,17 @@ def test_all_ranks_end_alike_if_one_is_spoilt_and_none_are_compared(lab: Lab, sp
     ended = run_ranks(3, train_rank, run.path, spoilt, make_nan)
     (error,) = {end.error for end in ended}
     assert error.startswith(f"TrainingDiverged: after step {spoilt} weights are not finite")
+
+
+# -- data
+
+
+def compare_data(world: World, folder: Path) -> None:
+    with joined(world, folder) as group:
+        check_same_data("the same", group)
+        with pytest.raises(DataError, match=r"rank 1 on .* differ from those of rank 0"):
+            check_same_data(f"in the order of rank {world.rank}", group)
+
+
+def test_ranks_with_different_data_are_refused(tmp_path: Path) -> None:
+    in_ranks(2, compare_data, tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.config.schema import Experiment
 from toolkit.data.sources.file_digests import hand_over
 from toolkit.distributed.process_group import Group
-from toolkit.distributed.shared_folder import check_same_data
+from toolkit.distributed.replica_check import check_same_data
 from toolkit.reliability.stop import Stop, StoppedEarly, children_end_by_sigterm
 from toolkit.task import Task, task_class
 from toolkit.workload import Progress

@@ -25,7 +25,7 @@ import torch
 
 from toolkit.config import load_to_run
 from toolkit.distributed.process_group import Group, join
-from toolkit.distributed.shared_folder import shares_folder
+from toolkit.distributed.replica_check import shares_folder
 from toolkit.errors import RunBusy, RunFailed, StkError
 from toolkit.monitoring.usage.sampling import UsageSampler
 from toolkit.reliability.fault_injection import Faults

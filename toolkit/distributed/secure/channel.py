@@ -50,10 +50,6 @@ class Channel:
         self._sent = self._received = 0
         self._buffer = bytearray()
 
-    def fileno(self) -> int:
-        """Return the descriptor, for select."""
-        return self._link.fileno()
-
     def close(self) -> None:
         """Close the connection; sent messages still arrive."""
         with suppress(OSError):

@@ -64,9 +64,8 @@ class UsageSampler:
 
     def __init__(self, run: RunDir, world: World, device: str, period_s: float = _PERIOD_S) -> None:
         self._path = run.usage(world.nonce, world.rank)
-        self._device = device
+        self._world, self._device = world, device
         self._period_s = period_s
-        self._tally = _Tally(world, device)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="usage", daemon=True)
 
@@ -83,46 +82,45 @@ class UsageSampler:
             with suppress(OSError):
                 self._path.parent.mkdir(exist_ok=True)
             with gpu_probe(self._device) as gpu:
-                self._measure(ProcessProbe(), gpu)
+                self._measure(_Tally(self._world, self._device, gpu))
         except Exception as error:
             log.warning("the resource usage of this rank is no longer measured: %s", error)
 
-    def _measure(self, process: ProcessProbe, gpu: GpuProbe | None) -> None:
+    def _measure(self, tally: _Tally) -> None:
         number, is_last = 0, False
         while not is_last:
             is_last = self._ended.wait(self._period_s)
-            self._tally.add(process, gpu)
+            tally.add()
             if is_last or number % _WRITE_EVERY == 0:
                 # The disk may be full now, and have room at the next write.
                 with suppress(OSError):
-                    write_view(self._path, self._tally.usage().to_json())
+                    write_view(self._path, tally.usage().to_json())
             number += 1
 
 
 class _Tally:
     """A summary of all measurements so far."""
 
-    def __init__(self, world: World, device: str) -> None:
+    def __init__(self, world: World, device: str, gpu: GpuProbe | None) -> None:
         self._world = world
         self._device = device
+        self._process, self._gpu = ProcessProbe(), _GpuTally(gpu) if gpu else None
         self._began = time.monotonic()
         self._history = History()
         self._samples = 0
         self._peak_mb = self._cpu_seconds = 0.0
-        self._gpu: _GpuTally | None = None
         self._last = Moment(time=time.time(), rss_mb=0.0, cpu_percent=0.0)
         self._measured = self._began
         self._cpus, self._limit_mb = cpu_count(), memory_limit_mb()
 
-    def add(self, process: ProcessProbe, gpu: GpuProbe | None) -> None:
-        rss_mb, cpu_percent = process.read()
+    def add(self) -> None:
+        rss_mb, cpu_percent = self._process.read()
         now = time.monotonic()
         self._cpu_seconds += cpu_percent / 100 * (now - self._measured)
         self._measured = now
         self._samples += 1
         self._peak_mb = max(self._peak_mb, rss_mb, peak_rss_mb())
-        if gpu is not None:
-            self._gpu = self._gpu or _GpuTally(gpu)
+        if self._gpu:
             self._gpu.add()
         self._last = Moment(
             time=round(time.time(), 2),

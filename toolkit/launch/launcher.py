@@ -199,24 +199,21 @@ def rank_environment(
     run: RunDir, nonce: str, local_rank: int, machines: Machines, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """The environment of one rank of this machine; the code is the run's own. Raises UserError."""
-    environment = dict(environ)
-    environment.update(
-        {
-            "RANK": str(machines.own_ranks[local_rank]),
-            "LOCAL_RANK": str(local_rank),
-            "WORLD_SIZE": str(machines.size),
-            "LOCAL_WORLD_SIZE": str(machines.count),
-            "GROUP_RANK": str(machines.node),
-            "GROUP_WORLD_SIZE": str(len(machines.counts)),
-            NONCE_VARIABLE: nonce,
-            LAUNCHER_VARIABLE: str(os.getpid()),
-            "PYTHONPATH": python_path(run, environ.get("PYTHONPATH")),
-            "PYTHONUNBUFFERED": "1",
-            # torch warns on each connection if a host has no name for an address.
-            "TORCH_CPP_LOG_LEVEL": environ.get("TORCH_CPP_LOG_LEVEL", "ERROR"),
-        }
-    )
-    return environment
+    return {
+        # torch warns on each connection if a host has no name for an address.
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+        **environ,
+        "RANK": str(machines.own_ranks[local_rank]),
+        "LOCAL_RANK": str(local_rank),
+        "WORLD_SIZE": str(machines.size),
+        "LOCAL_WORLD_SIZE": str(machines.count),
+        "GROUP_RANK": str(machines.node),
+        "GROUP_WORLD_SIZE": str(len(machines.counts)),
+        NONCE_VARIABLE: nonce,
+        LAUNCHER_VARIABLE: str(os.getpid()),
+        "PYTHONPATH": python_path(run, environ.get("PYTHONPATH")),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 class _Launcher:

@@ -28,7 +28,7 @@ from toolkit.errors import CheckpointError
 from toolkit.files import fsync_path
 from toolkit.reliability.fault_injection import Faults
 from toolkit.run import fence
-from toolkit.run.attempts.records import AttemptRecord, read_attempts
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.events import save_events
 from toolkit.run.run_dir import RunDir
 
@@ -347,15 +347,17 @@ class Checkpoints:
 
     def _tidy(self, save: _Save, write_s: float) -> None:
         """Update interval and links, delete old checkpoints. A failure here does not harm the new one."""
+        nonce = self._group.world.nonce
         try:
-            self._timer.saved(save.stall_s, write_s, self._earlier_attempts())
+            earlier = [each for each in read_attempts(self._run) if each.nonce != nonce]
+            self._timer.saved(save.stall_s, write_s, earlier)
             link(self._run, save.step, save.best_step)
             prune(
                 self._run,
                 self._keep,
                 save.best_step,
                 self.compared,
-                self._group.world.nonce,
+                nonce,
                 lambda point: self._at(point, save.step),
                 self._permit,
             )
@@ -372,10 +374,6 @@ class Checkpoints:
         if point == "write":
             # Leave the machine to training for a moment, unless training waits.
             self._throttle.pause()
-
-    def _earlier_attempts(self) -> list[AttemptRecord]:
-        nonce = self._group.world.nonce
-        return [each for each in read_attempts(self._run) if each.nonce != nonce]
 
 
 def _earlier_seconds(run: RunDir) -> list[float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.files import crc32, read_json, read_object
+from toolkit.files import crc32, fsync_path, read_json, read_object
 from toolkit.run.run_dir import MANIFEST, PROGRESS, REPLACED, RunDir, inside
 
 #: Most damaged checkpoints that are kept for inspection: they take disk space.
@@ -71,8 +71,12 @@ def _aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}{REPLACED}")
 
 
-def give_name(folder: Path, target: Path, replaces: bool) -> None:
-    """Rename a complete folder; an existing folder of that name is first moved out of the way."""
+def give_name(folder: Path, target: Path, *, replaces: bool, at: FaultPoint = lambda point: None) -> None:
+    """Rename a complete folder, and flush the rename to disk. Raises OSError.
+
+    replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
+              is kept under another name
+    """
     if target.exists():
         put_aside(target) if replaces else keep_damaged(target)
     try:
@@ -80,6 +84,10 @@ def give_name(folder: Path, target: Path, replaces: bool) -> None:
     except OSError:
         take_back(target)
         raise
+    at("after_rename")
+    fsync_path(target.parent)
+    if replaces:
+        take_back(target)
 
 
 def remove(folder: Path, nonce: str, at: FaultPoint = lambda point: None) -> None:

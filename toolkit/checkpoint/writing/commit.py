@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from toolkit.checkpoint.checksums import VERSION
-from toolkit.checkpoint.paths import FaultPoint, give_name, take_back, temporary_name
+from toolkit.checkpoint.paths import FaultPoint, give_name, temporary_name
 from toolkit.checkpoint.writing.direct_io import Output
 from toolkit.checkpoint.writing.staging import Staging
 from toolkit.files import fsync_path, write_json
@@ -44,8 +44,7 @@ def commit(
     facts   added to the manifest
     nonce   names this attempt, so that no other one writes into the same hidden folder
     permit  called right before the rename; raises if this attempt may no longer write
-    replaces  whether the folder of that name is a good checkpoint, which is deleted afterwards. A damaged one
-              is kept under another name
+    replaces  whether the folder of that name is a good checkpoint
     Raises OSError, or the error of `permit`; then nothing is left behind.
     """
     folder = temporary_name(target, nonce, "tmp")
@@ -57,14 +56,10 @@ def commit(
     try:
         _write_folder(staging, folder, facts, at)
         permit()
-        give_name(folder, target, replaces)
+        give_name(folder, target, replaces=replaces, at=at)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    at("after_rename")
-    fsync_path(target.parent)
-    if replaces:
-        take_back(target)
 
 
 def _write_folder(staging: Staging, folder: Path, facts: Mapping[str, Any], at: FaultPoint) -> None:

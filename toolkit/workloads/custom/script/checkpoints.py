@@ -23,7 +23,6 @@ from toolkit.checkpoint.paths import (
     remove,
     renew_last_link,
     step_of_best,
-    take_back,
 )
 from toolkit.errors import CheckpointError, UserError
 from toolkit.files import crc32, fsync_path, read_json, write_json
@@ -112,11 +111,7 @@ def commit(run: RunDir, folder: Path, step: int, facts: Mapping[str, Any], nonce
     )
     leave_if_fenced(run, nonce)
     target = run.checkpoint(step)
-    replaces = matches_manifest(target)
-    give_name(folder, target, replaces)
-    fsync_path(target.parent)
-    if replaces:
-        take_back(target)
+    give_name(folder, target, replaces=matches_manifest(target))
     return sum(each["bytes"] for each in files.values())
 
 

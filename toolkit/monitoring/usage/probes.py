@@ -118,11 +118,6 @@ def gpu_probe(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[
         yield GpuProbe(nvml=nvml, handle=handle, name=gpu.name, uuid=gpu.uuid)
 
 
-def cpu_count() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
-
-
 def peak_rss_mb(status: Path = Path("/proc/self/status")) -> float:
     """The peak memory of this process alone; 0 if it is unknown."""
     try:

@@ -7,13 +7,14 @@ the process exits without waiting for it.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
 from contextlib import suppress
 
 from toolkit.files import write_view
-from toolkit.monitoring.usage.probes import GpuProbe, ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
+from toolkit.monitoring.usage.probes import GpuProbe, ProcessProbe, gpu_probe, peak_rss_mb
 from toolkit.monitoring.usage.values import GpuUsage, Moment, RankUsage
 from toolkit.run.run_dir import RunDir
 from toolkit.system.cgroups import memory_limit_mb
@@ -111,7 +112,7 @@ class _Tally:
         self._peak_mb = self._cpu_seconds = 0.0
         self._last = Moment(time=time.time(), rss_mb=0.0, cpu_percent=0.0)
         self._measured = self._began
-        self._cpus, self._limit_mb = cpu_count(), memory_limit_mb()
+        self._cpus, self._limit_mb = len(os.sched_getaffinity(0)), memory_limit_mb()
 
     def add(self) -> None:
         rss_mb, cpu_percent = self._process.read()

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.toolkit.support.nvml import Library, gpu
-from toolkit.monitoring.usage.probes import ProcessProbe, cpu_count, gpu_probe, peak_rss_mb
+from toolkit.monitoring.usage.probes import ProcessProbe, gpu_probe, peak_rss_mb
 from toolkit.system.idle_gpus import NoGpus
 
 #: A process of 96 MB that lives until its input ends.
@@ -37,8 +37,7 @@ def test_work_is_measured_as_cpu_time() -> None:
     assert cpu_percent > 1
 
 
-def test_cpu_count_and_peak_memory_are_measured() -> None:
-    assert 1 <= cpu_count() <= (psutil.cpu_count() or 1)
+def test_peak_memory_is_measured() -> None:
     assert peak_rss_mb() >= psutil.Process().memory_info().rss / 2**20 / 2
     assert peak_rss_mb(Path("/nowhere")) == 0.0
 

@@ -10,6 +10,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ def test_even_the_shortest_attempt_has_one_measurement(run: RunDir) -> None:
     usage = measured(run)
     assert (usage.samples, len(usage.history)) == (1, 1)
     assert usage.rss_peak_mb >= usage.rss_mb > 1
+    assert 1 <= usage.cpus <= (psutil.cpu_count() or 1)
     assert usage.gpu is None
     assert samplers() == []
 

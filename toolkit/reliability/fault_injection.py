@@ -61,7 +61,7 @@ _ACTIONS: dict[str, type[int] | type[float] | None] = {
     "slow": float,
     "nan": None,
 }
-_NUMBERS = ("step", "rank", "attempt")
+_WORDS = ("at", "step", "rank", "attempt")
 
 #: Called with ("fault", facts) for events.jsonl.
 Note = Callable[..., None]
@@ -182,13 +182,17 @@ def _fault(text: str) -> Fault:
     kind, amount = _ACTIONS[action], 0.0
     if kind is not None:
         amount = _amount(text, action, words.pop(0) if words else "", kind)
-    pairs = [_pair(text, word) for word in words]
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise _wrong(text, "a word is given twice")
-    if "at" not in names:
+    fields: dict[str, str] = {}
+    for word in words:
+        name, found, value = word.partition("=")
+        if not found or name not in _WORDS:
+            allowed = ", ".join(f"{each}=" for each in _WORDS)
+            raise _wrong(text, f"{word!r} is unknown; allowed are {allowed}")
+        if name in fields:
+            raise _wrong(text, "a word is given twice")
+        fields[name] = value
+    if "at" not in fields:
         raise _wrong(text, f"at= is missing; allowed are {', '.join(POINTS)}")
-    fields = dict(pairs)
     at = fields.pop("at")
     if at not in POINTS:
         raise _wrong(text, f"at is {at!r}; allowed are {', '.join(POINTS)}")
@@ -214,15 +218,6 @@ def _amount(text: str, action: str, word: str, kind: type[int] | type[float]) ->
         pass
     what = "a whole number" if kind is int else "seconds"
     raise _wrong(text, f"{action} takes {what}, such as `{action} 1`, and found {word!r}")
-
-
-def _pair(text: str, word: str) -> tuple[str, str]:
-    name, found, value = word.partition("=")
-    if not found or name not in ("at", *_NUMBERS):
-        raise _wrong(
-            text, f"{word!r} is unknown; allowed are {', '.join(f'{n}=' for n in ('at', *_NUMBERS))}"
-        )
-    return name, value
 
 
 def _number(text: str, name: str, value: str) -> int:

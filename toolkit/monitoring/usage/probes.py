@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,20 +57,16 @@ class ProcessProbe:
         own = self._own.cpu_times()
         spent_s: float = own.user + own.system + own.children_user + own.children_system
         for child in self._children:
-            try:
+            with suppress(psutil.Error):
                 times = child.cpu_times()
-            except psutil.Error:
-                continue
-            spent_s += times.user + times.system
+                spent_s += times.user + times.system
         return spent_s
 
     def _rss(self) -> int:
         rss: int = self._own.memory_info().rss
         for child in self._children:
-            try:
+            with suppress(psutil.Error):
                 rss += child.memory_info().rss
-            except psutil.Error:
-                continue
         return rss
 
 

@@ -228,7 +228,9 @@ class Checkpoints:
         """
 
         if self._group.world.is_main:
-            self._seconds.extend(_earlier_seconds(self._run))
+            # Of earlier attempts, without pauses.
+            saves = deque(save_events(self._run), maxlen=5)
+            self._seconds.extend(save.work_s for save in saves if save.work_s is not None)
         return load_selected(self._run, self._group, self._identity, self._note, state)
 
     # -- writing -----------------------------------------------------------------------------
@@ -374,12 +376,6 @@ class Checkpoints:
         if point == "write":
             # Leave the machine to training for a moment, unless training waits.
             self._throttle.pause()
-
-
-def _earlier_seconds(run: RunDir) -> list[float]:
-    """Durations of the latest saves of earlier attempts, without pauses."""
-    saves = deque(save_events(run), maxlen=5)
-    return [save.work_s for save in saves if save.work_s is not None]
 
 
 def _reason(error: Exception) -> str:

@@ -31,9 +31,10 @@ _SHORTEST, _LONGEST = 16, 4096
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def new_secret() -> str:
-    """Return a new secret of 256 random bits, as text."""
-    return secrets.token_hex(_BYTES)
+def made_secret(path: Path) -> bytes:
+    """Return the secret in a file, which is made if it is missing. Raises OSError, UserError."""
+    create_once(path, secrets.token_hex(_BYTES), mode=stat.S_IRUSR | stat.S_IWUSR)
+    return read_secret(path)
 
 
 def shared_secret(path: Path, purpose: str, environ: Mapping[str, str] = os.environ) -> bytes:
@@ -44,8 +45,7 @@ def shared_secret(path: Path, purpose: str, environ: Mapping[str, str] = os.envi
     given = given_secret(environ)
     if given is None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        create_once(path, new_secret(), mode=stat.S_IRUSR | stat.S_IWUSR)
-        given = read_secret(path)
+        given = made_secret(path)
     return derive(given, purpose)
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from toolkit.distributed.secure.secret import derive, given_secret, new_secret, read_secret
+from toolkit.distributed.secure.secret import derive, given_secret, made_secret, read_secret
 from toolkit.errors import UserError
-from toolkit.files import create_once
 
 _PURPOSE = "machines"
 
@@ -32,8 +30,7 @@ def offered_secret(folder: Path, port: int, environ: Mapping[str, str] = os.envi
     try:
         # A killed machine 0 may have left its file behind.
         path.unlink(missing_ok=True)
-        create_once(path, new_secret(), mode=stat.S_IRUSR | stat.S_IWUSR)
-        yield derive(read_secret(path), _PURPOSE)
+        yield derive(made_secret(path), _PURPOSE)
     except BaseException:
         path.unlink(missing_ok=True)
         # Remove the folders that were made here, unless they hold runs now. If the machines have connected,

@@ -6,10 +6,11 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
-from toolkit.distributed.secure.secret import SECRET_FILE, given_secret, new_secret, shared_secret
+from toolkit.distributed.secure.secret import SECRET_FILE, given_secret, shared_secret
 from toolkit.errors import UserError
 
 
@@ -41,7 +42,7 @@ def test_secrets_differ_by_purpose(tmp_path: Path) -> None:
 
 
 def test_a_given_secret_gives_the_same_secret_in_unshared_folders(tmp_path: Path) -> None:
-    environ = {SECRET_FILE: str(private(tmp_path / "given", new_secret()))}
+    environ = {SECRET_FILE: str(private(tmp_path / "given", token_hex(32)))}
     here, there = tmp_path / "here" / "secret", tmp_path / "there" / "secret"
     assert shared_secret(here, "start", environ) == shared_secret(there, "start", environ)
     assert not here.exists()
@@ -59,7 +60,7 @@ def test_a_missing_secret_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_secret_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> None:
-    path = private(tmp_path / "secret", new_secret())
+    path = private(tmp_path / "secret", token_hex(32))
     path.chmod(mode)
     with pytest.raises(UserError, match=f"{path}.* mode {mode:o}"):
         shared_secret(path, "start", {})
@@ -68,7 +69,7 @@ def test_a_secret_file_readable_by_others_is_refused(tmp_path: Path, mode: int) 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_a_secret_file_of_another_user_is_refused(tmp_path: Path) -> None:
     """In a group's folder anybody can predict the name of an attempt and create its secret first."""
-    path = private(tmp_path / "secret", new_secret())
+    path = private(tmp_path / "secret", token_hex(32))
     os.chown(path, 65534, 65534)
     with pytest.raises(UserError, match=f"{path}.* belongs to user 65534"):
         shared_secret(path, "start", {})

@@ -71,7 +71,7 @@ def accept_nodes(
                     raise RendezvousError(arrivals.describe_missing(timeout_s, refusals))
                 arrivals.poll()
             for peer in arrivals.present.values():
-                peer.connection.send(welcome=_own_message(machines, run_id))
+                peer.connection.send(welcome=run_id)
         except Lost as error:
             raise RendezvousError(
                 f"a machine disconnected while the others were being accepted: {error}"
@@ -97,7 +97,9 @@ def join_nodes(
             connection = _authenticated(machines, deadline, timeout_s, secrets())
             with ExitStack() as on_error:
                 on_error.callback(connection.close)
-                connection.send(**_own_message(machines, run_id))
+                connection.send(
+                    stk=run_id, node=machines.node, counts=list(machines.counts), host=socket.gethostname()
+                )
                 _await_welcome(connection, machines, timeout_s)
                 on_error.pop_all()
             return Peer(0, machines.master_addr, connection)
@@ -130,15 +132,6 @@ def _authenticated(
             link.close()
             failure = error
     raise failure
-
-
-def _own_message(machines: Machines, run_id: str) -> dict[str, Any]:
-    return {
-        "stk": run_id,
-        "node": machines.node,
-        "counts": list(machines.counts),
-        "host": socket.gethostname(),
-    }
 
 
 def _place(machines: Machines) -> str:

@@ -13,8 +13,8 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +99,9 @@ def _unescape(word: str) -> str:
 def _try_out(parent: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     try:
-        with _hidden(parent) as place:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent, ignore_cleanup_errors=True) as place:
             for name, attempt in _ATTEMPTS.items():
-                facts[name] = _answer(attempt, place)
+                facts[name] = _answer(attempt, Path(place))
     except OSError as error:
         facts["why"] = str(error)
     return facts
@@ -113,15 +113,6 @@ def _answer(attempt: Callable[[Path], Any], place: Path) -> Any:
         return attempt(place)
     except OSError as error:
         return {"error": error.strerror or str(error)}
-
-
-@contextmanager
-def _hidden(parent: Path) -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _renames_over(place: Path) -> bool:

@@ -19,10 +19,7 @@ def nearest(name: str, valid: Iterable[Any]) -> str | None:
 def suggest(name: str, valid: Iterable[Any]) -> str:
     """Return a hint for an invalid name: the nearest valid one, or all of them."""
     names = [str(each) for each in valid]
-    match = nearest(name, names)
-    if match:
-        return f"did you mean {match}?"
-    return f"valid: {', '.join(names)}" if names else ""
+    return guess(name, names) or (f"valid: {', '.join(names)}" if names else "")
 
 
 def guess(value: Any, valid: Any) -> str:

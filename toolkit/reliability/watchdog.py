@@ -242,12 +242,8 @@ class Watchdog:
 
 def _frames(thread: int | None) -> list[FrameType]:
     """The frames of a thread, the innermost first."""
-    frame = sys._current_frames().get(thread or -1)
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    return frames
+    innermost = sys._current_frames().get(thread or -1)
+    return [frame for frame, _ in traceback.walk_stack(innermost)] if innermost else []
 
 
 def _module(frame: FrameType) -> str:

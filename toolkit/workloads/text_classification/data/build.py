@@ -23,7 +23,7 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.encoders import Encoder
 from toolkit.workloads.text_classification.data.sources.first_pass import Survey, cut
-from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Rows, Source
+from toolkit.workloads.text_classification.data.sources.source_files import TRAIN, Source
 from toolkit.workloads.text_classification.data.sources.splits import SplitNumbers
 from toolkit.workloads.text_classification.data.writer import PROVISIONAL, Fragments, write_texts
 
@@ -37,7 +37,6 @@ def build(
     folder: Path,
     data: TextTable,
     sources: Sequence[Source],
-    rows: Rows,
     survey: Survey,
     encoder: Encoder,
     description: dict[str, Any],
@@ -52,7 +51,7 @@ def build(
         lines = ((number, str(file.path), file.sha256, count) for number, (file, count) in files)
         database.executemany("INSERT INTO sources VALUES (?, ?, ?, ?)", lines)
         database.executemany("INSERT INTO labels VALUES (?, ?)", enumerate(survey.labels))
-        fragments = write_texts(folder, database, data, sources, rows, survey, encoder, progress)
+        fragments = write_texts(folder, database, data, sources, survey, encoder, progress)
         splits = survey.text_split
         of_samples = (
             cut(data, sources, survey.text_label[fragments.text_ids])

@@ -40,7 +40,7 @@ from toolkit.workloads.text_classification.data.sources.labels import (
     nothing_known,
     refuse_unknown,
 )
-from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source, check_labels
+from toolkit.workloads.text_classification.data.sources.source_files import Source, check_labels
 from toolkit.workloads.text_classification.data.sources.split_sizes import check_sizes
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable, notable
 
@@ -148,8 +148,8 @@ def _survey(data: TextTable) -> Mapping[str, Any] | None:
 def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str, Any]:
     """Survey a table as in its preparation; skip the parts that need numpy if they would find nothing."""
     sources = [_source(split, path, data) for split, path in files.items()]
-    rows, skipped = Rows(data, sources), Skipped()
-    tables = [_usable(rows.of(source), source.path, data, skipped) for source in sources]
+    skipped = Skipped()
+    tables = [_usable(source.rows(data), source.path, data, skipped) for source in sources]
     labels = data.labels or tuple(sorted({row.label for table in tables for row in table}))
     is_cut = None in files and data.split_unit == "text" and not is_database(sources[0].path)
     if is_cut:
@@ -159,7 +159,7 @@ def _survey_of(files: Mapping[str | None, Path], data: TextTable) -> Mapping[str
     import_numpy()
     from toolkit.workloads.text_classification.data.sources.first_pass import survey
 
-    found = survey(data, sources, rows, silent)
+    found = survey(data, sources, silent)
     return {"notable": found.notable, "skipped": found.skipped.to_json()}
 
 

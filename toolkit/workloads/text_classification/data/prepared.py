@@ -28,12 +28,7 @@ from toolkit.workloads.text_classification.data.encoders import Encoding, encode
 from toolkit.workloads.text_classification.data.samples import Samples
 from toolkit.workloads.text_classification.data.sources.first_pass import survey
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
-from toolkit.workloads.text_classification.data.sources.source_files import (
-    Rows,
-    describe,
-    find_sources,
-    one_source,
-)
+from toolkit.workloads.text_classification.data.sources.source_files import describe, find_sources, one_source
 from toolkit.workloads.text_classification.data.sources.table_warnings import describe_notable
 
 
@@ -117,7 +112,6 @@ def prepare(data: TextTable, progress: Progress | None = None, *, known: Encodin
     def fill(folder: Path) -> None:
         # Made first, because errors of the tokenizer are found faster than errors of the rows.
         tokens = encoder(data, known)
-        rows = Rows(data, sources)
-        build(folder, data, sources, rows, survey(data, sources, rows, report), tokens, description, report)
+        build(folder, data, sources, survey(data, sources, report), tokens, description, report)
 
     return Prepared.open_or_build(*set_place(data.prepared_dir, sources, description), fill, progress)

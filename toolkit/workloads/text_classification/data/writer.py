@@ -24,7 +24,7 @@ from toolkit.workloads.text_classification.data.folding import cut_into_samples
 from toolkit.workloads.text_classification.data.sources.first_pass import Survey
 from toolkit.workloads.text_classification.data.sources.formats.table import Row
 from toolkit.workloads.text_classification.data.sources.labels import is_empty
-from toolkit.workloads.text_classification.data.sources.source_files import Rows, Source
+from toolkit.workloads.text_classification.data.sources.source_files import Source
 
 PROVISIONAL = "tokens.provisional"
 
@@ -61,7 +61,6 @@ def write_texts(
     database: sqlite3.Connection,
     data: TextTable,
     sources: Iterable[Source],
-    rows: Rows,
     survey: Survey,
     encoder: Encoder,
     progress: Progress,
@@ -78,7 +77,7 @@ def write_texts(
     written = cut_texts = 0
     with open(folder / PROVISIONAL, "wb") as stream:
         for number, source in enumerate(sources):
-            for batch in _batches(rows.of(source), survey.labels):
+            for batch in _batches(source.rows(data), survey.labels):
                 if written + len(batch) > len(survey):
                     raise DataError(
                         "the data files changed while they were read; start again when they are complete"

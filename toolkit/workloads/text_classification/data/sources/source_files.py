@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.sources.compressed import is_compressed
 from toolkit.data.sources.file_digests import memory_of
 from toolkit.data.sources.source_files import SourceFile, file_state, with_fingerprint
 from toolkit.data.sources.split_files import files_by_split
@@ -18,7 +17,6 @@ from toolkit.workloads.text_classification.config import TextTable
 from toolkit.workloads.text_classification.data import layout
 from toolkit.workloads.text_classification.data.sources.formats.file_kinds import Format, read_rows
 from toolkit.workloads.text_classification.data.sources.formats.opening import open_problem
-from toolkit.workloads.text_classification.data.sources.formats.parquet import is_parquet
 from toolkit.workloads.text_classification.data.sources.formats.prepared_table import (
     is_database,
     known_set,
@@ -33,9 +31,6 @@ TRAIN = "train"
 _SETTINGS = (
     "encoding", "columns", "text_column", "label_column", "labels", "unknown_labels", "max_tokens", "fold",
 )  # fmt: skip
-#: If all files together have at most this size, rows stay in memory between the two reads, up to this number.
-#: A row needs up to four bytes for each of its characters, and 200 more.
-_KEPT_BYTES, _KEPT_ROWS = 1 << 25, 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,49 +41,16 @@ class Source(SourceFile):
     part: str | None = None
     problem = staticmethod(open_problem)
 
+    def rows(self, data: TextTable) -> Iterator[Row]:
+        """Yield the rows. Raises DataError, as read_rows does."""
+        return read_rows(self.path, data, self.part)
+
 
 class PreparedTexts(Source):
     """The texts of a prepared set, or of one of its splits. Its digest is the set's fingerprint."""
 
     def check_unchanged(self) -> None:
         """Do nothing: runs add scores to the database, which changes the file but not the texts."""
-
-
-class Rows:
-    """Reads the rows of sources. Each source is read twice: first to find errors, then for its texts.
-
-    The rows of small files stay in memory after the first read, unless there are many. Rows of compressed
-    files do not, because the size of a compressed file does not limit its content.
-    """
-
-    def __init__(self, data: TextTable, sources: Sequence[Source]) -> None:
-        self._data = data
-        size = sum(source.state[0] for source in sources)
-        is_packed = any(is_compressed(source.path) or is_parquet(source.path) for source in sources)
-        self._room = _KEPT_ROWS if size <= _KEPT_BYTES and not is_packed else 0
-        self._kept: dict[tuple[Path, str | None], list[Row]] = {}
-
-    def of(self, source: Source) -> Iterator[Row]:
-        """Yield the rows of a source. Raises DataError, as read_rows does."""
-        name = source.path, source.part
-        if (kept := self._kept.pop(name, None)) is not None:
-            return iter(kept)
-        rows = read_rows(source.path, self._data, source.part)
-        return self._keeping(name, rows) if self._room else rows
-
-    def _keeping(self, name: tuple[Path, str | None], rows: Iterator[Row]) -> Iterator[Row]:
-        kept: list[Row] = []
-        count = 0
-        for count, row in enumerate(rows, start=1):
-            if count <= self._room:
-                kept.append(row)
-            else:
-                kept = []
-            yield row
-        # Stored at the end: if only a part was read, the next read starts again.
-        if count <= self._room:
-            self._kept[name] = kept
-            self._room -= count
 
 
 def find_sources(data: TextTable, progress: Progress) -> tuple[Source, ...]:

@@ -11,7 +11,6 @@ from tests.toolkit.workloads.text_classification.data.films import write_table
 from toolkit.errors import DataError
 from toolkit.workload import silent
 from toolkit.workloads.text_classification.config import TextTable
-from toolkit.workloads.text_classification.data.sources import source_files as rows
 from toolkit.workloads.text_classification.data.sources.first_pass import Survey, survey
 from toolkit.workloads.text_classification.data.sources.labels import describe_skipped
 from toolkit.workloads.text_classification.data.sources.source_files import find_sources
@@ -20,8 +19,7 @@ Rows = list[tuple[str, str]]
 
 
 def surveyed(data: TextTable) -> Survey:
-    sources = find_sources(data, silent)
-    return survey(data, sources, rows.Rows(data, sources), silent)
+    return survey(data, find_sources(data, silent), silent)
 
 
 def refused(data: TextTable) -> str:

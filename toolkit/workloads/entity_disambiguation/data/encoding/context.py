@@ -36,12 +36,8 @@ def cut_window(left: int, mention: int, right: int, window: int, room: int) -> t
     """
     mention = min(mention, room)
     window = min(window, room - mention)
-    half = window // 2
-    if left <= half:
-        return left, mention, min(right, window - left)
-    if right <= window - half:
-        return min(left, window - right), mention, right
-    return half, mention, window - half
+    before = min(left, max(window // 2, window - right))
+    return before, mention, min(right, window - before)
 
 
 def contexts(

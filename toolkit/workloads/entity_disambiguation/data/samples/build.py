@@ -119,12 +119,14 @@ def _check_splits(rows: MentionRows, data: EntityMentions) -> None:
 
 
 def _write_counts(connection: sqlite3.Connection, rows: MentionRows) -> npt.NDArray[np.int64]:
+    """Write how often training has seen each gold; return it for the gold of each mention, [n]."""
     connection.executemany("INSERT INTO counts VALUES (?, ?)", rows.counts.entities.items())
     connection.execute(
         "UPDATE mentions SET count = "
         "coalesce((SELECT count FROM counts WHERE counts.gold = mentions.gold), 0)"
     )
-    return rows.count_golds()
+    found = connection.execute("SELECT count FROM mentions ORDER BY sample_id")
+    return np.fromiter((count for (count,) in found), np.int64)
 
 
 def _write_slices(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from toolkit.data.prepared.arrays import write_array
 from toolkit.data.prepared.columns import split_ids, token_dtype
@@ -38,11 +37,11 @@ _BLOCK = 2048
 _SENTENCE = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)"
 _MENTION = f"INSERT INTO mentions VALUES ({', '.join('?' * 16)}, 0)"
 _CANDIDATE = "INSERT INTO candidates VALUES (?, ?, ?, ?)"
-#: Values of each sample in memory while the files are read. Golds and splits (as in SPLITS) are numbered.
+#: Values of each sample in memory while the files are read. Splits are numbered as in SPLITS.
 #: `width` is the number of candidates of the alias. `popular`: the gold is the first candidate.
 _SAMPLE = np.dtype(
     [
-        ("gold", "<i4"), ("split", "i1"), ("aliases", "<i4"), ("labels", "<i2"), ("sentences", "<i8"),
+        ("split", "i1"), ("aliases", "<i4"), ("labels", "<i2"), ("sentences", "<i8"),
         ("length", "<i4"), ("spans", "<i2", 2), ("width", "<i2"), ("popular", "?"),
     ]
 )  # fmt: skip
@@ -81,7 +80,6 @@ class MentionRows:
     left_out: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, array[int]] = field(default_factory=dict)
     _aliases: dict[str, int] = field(default_factory=dict)
-    _golds: dict[str, int] = field(default_factory=dict)
     _numbers: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
@@ -172,9 +170,8 @@ class MentionRows:
         for name, probability in mention.slices.items():
             if probability > MEMBER_ABOVE:
                 self.labelled.setdefault(name, array("q")).append(number)
-        gold = self._golds.setdefault(mention.gold, len(self._golds))
         numbers = (
-            gold, SPLITS.index(found.split), found.alias, found.label, found.number, tokens,
+            SPLITS.index(found.split), found.alias, found.label, found.number, tokens,
             (sample.first, sample.last), width, popular,
         )  # fmt: skip
         self._numbers += np.array(numbers, _SAMPLE).tobytes()
@@ -210,11 +207,6 @@ class MentionRows:
     def column(self, name: str) -> Array:
         """One value of each sample, [n]; `spans` [n, 2]."""
         return np.frombuffer(self._numbers, _SAMPLE)[name]
-
-    def count_golds(self) -> npt.NDArray[np.int64]:
-        """Return how often training has seen the gold of each mention, [n]."""
-        seen = np.array([self.counts.entities[gold] for gold in self._golds], dtype=np.int64)
-        return seen[self.column("gold")]
 
     def split_sizes(self) -> dict[str, int]:
         """The number of samples, by split; splits without samples are left out."""

@@ -58,8 +58,7 @@ class EntityDatabase:
         """Raise DataError with file and line if an alias of a sentence has no candidates."""
         for place, mention in enumerate(sentence.mentions):
             if not self.candidates(mention.alias):
-                is_empty = self.has_alias(mention.alias)
-                found = "has no candidates" if is_empty else "is not"
+                found = "has no candidates" if self.has_alias(mention.alias) else "is not"
                 raise DataError(
                     f"{path}:{sentence.line}: aliases[{place}] {mention.alias!r} {found} in the database; "
                     "add it to the mentions of an entity (`stk entities update`), or take the mention out"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence
 
 TEST, VALIDATION, TRAIN = "test", "validation", "train"
@@ -30,9 +29,3 @@ def split_of(sentence: Sentence, percent: int, by: str) -> str:
     position = sentence.record.get(_POSITION, sentence.id)
     at = percentile(position, *source) if by == "sentence" else percentile(*source)
     return TEST if at < percent else VALIDATION if at < 2 * percent else TRAIN
-
-
-def check_percent(percent: int) -> None:
-    """Raise DataError unless test and validation leave sentences for training."""
-    if not 0 < percent < 50:
-        raise DataError(f"split is {percent}, expected percents of test and of validation from 1 to 49 each")

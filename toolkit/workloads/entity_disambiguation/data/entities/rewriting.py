@@ -13,13 +13,7 @@ import numpy.typing as npt
 from toolkit.data.order.shuffle import permutation, stream
 from toolkit.errors import DataError
 from toolkit.files import open_atomic, write_json
-from toolkit.workloads.entity_disambiguation.data.entities.division import (
-    TEST,
-    TRAIN,
-    VALIDATION,
-    check_percent,
-    split_of,
-)
+from toolkit.workloads.entity_disambiguation.data.entities.division import TEST, TRAIN, VALIDATION, split_of
 from toolkit.workloads.entity_disambiguation.data.entities.jsonlines import write_lines
 from toolkit.workloads.entity_disambiguation.data.entities.sentences import Sentence, read_sentences
 from toolkit.workloads.entity_disambiguation.data.entities.slices import Bools, GoldCounts
@@ -36,7 +30,8 @@ def divide(path: Path, folder: Path, percent: int, by: str) -> dict[str, int]:
     Lines are unchanged. Returns the number of sentences of each split. Raises DataError for faulty lines, if
     a split would be empty, or if one would replace the file that is read; nothing is written then.
     """
-    check_percent(percent)
+    if not 0 < percent < 50:
+        raise DataError(f"split is {percent}, expected percents of test and of validation from 1 to 49 each")
     for target in (folder / name for name in SPLIT_FILES.values()):
         if target.exists() and target.samefile(path):
             raise DataError(f"{path} would be replaced by the split {target}: write into another folder")

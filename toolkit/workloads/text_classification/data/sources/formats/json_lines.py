@@ -19,10 +19,6 @@ from toolkit.workloads.text_classification.data.sources.formats.wording import s
 _decode = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str).decode
 
 
-class _Fault(Exception):
-    """An error of a line."""
-
-
 def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
     """Yield the rows of a file, one at a time. null is an empty field.
 
@@ -38,19 +34,20 @@ def read_json_lines(path: Path, data: TextTable) -> Iterator[Row]:
             is_empty = False
             try:
                 text, label = _text_and_label(line, data)
-            except _Fault as fault:
-                raise DataError(f"{path}:{number}: {fault}") from None
+            except DataError as error:
+                raise DataError(f"{path}:{number}: {error}") from None
             yield Row(number, text, label)
     if is_empty:
         raise DataError(f"{path} is empty; expected one JSON object per line, a line for each sample")
 
 
 def _text_and_label(line: str, data: TextTable) -> tuple[str, str]:
+    """Read a line. Raises DataError without its place."""
     found = _object(line)
     text, label = _field(found, data.text_column, data), _field(found, data.label_column, data)
     # Only escapes can encode half a character, which text files and databases cannot store.
     if "\\u" in line and (odd := no_character(text + label)):
-        raise _Fault(f"{odd} is not a character of text; correct the line")
+        raise DataError(f"{odd} is not a character of text; correct the line")
     return text, label
 
 
@@ -65,7 +62,7 @@ def _object(line: str) -> dict[str, Any]:
         if isinstance(found, dict):
             return found
         problem = "not a JSON object"
-    raise _Fault(f'{problem}; expected a whole object in each line, such as {{"text": "…", "label": "…"}}')
+    raise DataError(f'{problem}; expected a whole object in each line, such as {{"text": "…", "label": "…"}}')
 
 
 def _field(found: dict[str, Any], name: str, data: TextTable) -> str:
@@ -74,11 +71,11 @@ def _field(found: dict[str, Any], name: str, data: TextTable) -> str:
     if isinstance(value, str):
         return value
     if name not in found and (absent := absent_names(found, data)):
-        raise _Fault(
+        raise DataError(
             f"no key {absent.names}, found: {shown(list(found)) or 'none'}. "
             f"Set {absent.keys} to a key of every line{absent.hint}; a row without a value needs null"
         )
     if value is None:
         return ""
     kind = {bool: "true or false", dict: "an object", list: "a list"}[type(value)]
-    raise _Fault(f"{name!r} is {kind}, expected a text or a number")
+    raise DataError(f"{name!r} is {kind}, expected a text or a number")

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +24,11 @@ from toolkit.workloads.entity_disambiguation.metrics.slice_score import SHARES, 
 
 #: Digits of a probability. More would not be exact in 32-bit arithmetic.
 _DIGITS = 7
-_LINES = "SELECT id, record FROM sentences WHERE split = ? ORDER BY id"
-_PLACES = "SELECT sentence, position FROM mentions WHERE split = ? ORDER BY sample_id"
+#: One row for each sample; also one for a line without samples, whose position is None.
+_LINES = """
+SELECT sentences.id, record, position FROM sentences LEFT JOIN mentions ON mentions.sentence = sentences.id
+WHERE sentences.split = ? ORDER BY sentences.id, sample_id
+"""
 _NAMES = "SELECT eid, qid FROM entities WHERE eid IN ({places})"
 #: Number of samples per look-up of candidates.
 _SAMPLES = 256
@@ -44,27 +48,20 @@ def predicted_lines(
     database is damaged.
     """
     with reading(samples.database) as connection:
-        predicted = zip(
-            connection.execute(_PLACES, [samples.split]),
-            _predictions(samples, probabilities, connection),
-            strict=True,
-        )
-        of_sentence = groupby(predicted, key=lambda pair: pair[0][0])
-        number, found = next(of_sentence, (None, iter(())))
-        for sentence, record in connection.execute(_LINES, [samples.split]):
+        predictions = _predictions(samples, probabilities, connection)
+        rows = connection.execute(_LINES, [samples.split])
+        for (_, record), of_line in groupby(rows, key=itemgetter(0, 1)):
             line = json.loads(record)
             parallel: list[Prediction | None] = [None] * len(line["aliases"])
-            if sentence == number:
-                for (_, position), prediction in found:
-                    parallel[position] = prediction
-                number, found = next(of_sentence, (None, iter(())))
+            for *_, position in of_line:
+                if position is not None:
+                    parallel[position] = next(predictions)
             yield {**line, "predictions": parallel}
 
 
 def _predictions(
     samples: MentionSamples, probabilities: npt.NDArray[np.floating[Any]], connection: sqlite3.Connection
 ) -> Iterator[Prediction]:
-    """Yield the prediction of each sample."""
     for first in range(0, len(samples), _SAMPLES):
         indices = np.arange(first, min(first + _SAMPLES, len(samples)))
         entities = samples.candidates(indices)

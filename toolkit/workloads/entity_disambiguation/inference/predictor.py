@@ -28,7 +28,7 @@ from toolkit.workloads.entity_disambiguation.data.entities.sentences import UNKN
 from toolkit.workloads.entity_disambiguation.data.samples.entity_tables import EntityTables, Names
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
 from toolkit.workloads.entity_disambiguation.inference.kept import kept, without_origin
-from toolkit.workloads.entity_disambiguation.inference.sentences_at_hand import SentenceReader
+from toolkit.workloads.entity_disambiguation.inference.sentences_at_hand import samples_at_hand
 from toolkit.workloads.entity_disambiguation.models.entity_vectors import (
     fixed_encoder,
     fixed_pooling,
@@ -59,7 +59,7 @@ class DisambiguationPredictor:
     def predict(
         self, model: nn.Module, samples: Sequence[Sentence], settings: Evaluation, device: torch.device
     ) -> list[Any]:
-        found = self._reader.read(samples)
+        found = samples_at_hand(samples, self._entities, self._tokenizer)
         mentions = found.samples
         probabilities = self._probabilities(model, mentions, settings, device)
         predictions: list[list[Prediction | None]] = [[None] * len(sentence.mentions) for sentence in samples]
@@ -69,18 +69,20 @@ class DisambiguationPredictor:
         return [{"predictions": each} for each in predictions]
 
     @cached_property
-    def _reader(self) -> SentenceReader:
-        data, known = self._experiment.data, self._kept.known
-        longest = max(data.max_tokens, data.max_entity_tokens)
-        entities = EntityTables(
+    def _entities(self) -> EntityTables:
+        return EntityTables(
             database=EntityDatabase.load(self._kept.entity_db),
-            data=data,
+            data=self._experiment.data,
             numbers={},
-            types=Names.known(known.types),
-            relations=Names.known(known.relations),
+            types=Names.known(self._kept.known.types),
+            relations=Names.known(self._kept.known.relations),
         )
-        tokenizer = MarkedTokenizer(self._kept.tokenizer, longest, known.pad_id)
-        return SentenceReader(entities=entities, tokenizer=tokenizer)
+
+    @cached_property
+    def _tokenizer(self) -> MarkedTokenizer:
+        data = self._experiment.data
+        longest = max(data.max_tokens, data.max_entity_tokens)
+        return MarkedTokenizer(self._kept.tokenizer, longest, self._kept.known.pad_id)
 
     def _probabilities(
         self, model: nn.Module, mentions: MentionSamples, settings: Evaluation, device: torch.device

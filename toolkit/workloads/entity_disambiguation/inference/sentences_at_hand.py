@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from toolkit.workloads.entity_disambiguation.data.samples.samples import Mention
 from toolkit.workloads.entity_disambiguation.metrics.slice_score import NOT_SCORED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentencesAtHand:
+class SentencesAtHand(NamedTuple):
     """Sentences as samples.
 
     samples  the mentions with candidates
@@ -34,60 +34,53 @@ class SentencesAtHand:
     names: Mapping[int, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceReader:
-    """Reads sentences as in training: with the same tokens, candidates and numbers of types.
+def samples_at_hand(
+    sentences: Sequence[Sentence], entities: EntityTables, tokenizer: MarkedTokenizer
+) -> SentencesAtHand:
+    """Make samples of all mentions with candidates, with the same tokens and numbers of types as in training.
 
-    entities  the database and the numbers of types and relations; entities are numbered in each reading
+    entities  the database and the numbers of types and relations; entities are numbered anew
     Memory: the sentences and all their candidates.
     """
+    found = {
+        (number, position): mention
+        for number, sentence in enumerate(sentences)
+        for position, mention in enumerate(sentence.mentions)
+        if entities.candidates(mention.alias)
+    }
+    aliases = list(dict.fromkeys(mention.alias for mention in found.values()))
+    met = {qid for alias in aliases for qid, _ in entities.candidates(alias)}
+    numbers = {qid: number for number, qid in enumerate(sorted(met), start=1)}
+    row_of = {alias: row for row, alias in enumerate(aliases)}
+    samples = _samples(
+        contexts(
+            [sentences[number].text for number, _ in found],
+            [mention.characters for mention in found.values()],
+            tokenizer, window=entities.data.window, max_tokens=entities.data.max_tokens,
+        ),
+        aliases=[row_of[mention.alias] for mention in found.values()],
+        sentences=[number for number, _ in found],
+        tables=_tables(aliases, replace(entities, numbers=numbers), tokenizer),
+    )  # fmt: skip
+    names = {number: qid for qid, number in numbers.items()}
+    return SentencesAtHand(samples, list(found), {layout.NONE_OF_THEM: NONE, **names})
 
-    entities: EntityTables
-    tokenizer: MarkedTokenizer
 
-    def read(self, sentences: Sequence[Sentence]) -> SentencesAtHand:
-        """Make samples of all mentions with candidates."""
-        found = {
-            (number, position): mention
-            for number, sentence in enumerate(sentences)
-            for position, mention in enumerate(sentence.mentions)
-            if self.entities.candidates(mention.alias)
-        }
-        aliases = list(dict.fromkeys(mention.alias for mention in found.values()))
-        met = {qid for alias in aliases for qid, _ in self.entities.candidates(alias)}
-        numbers = {qid: number for number, qid in enumerate(sorted(met), start=1)}
-        row_of = {alias: row for row, alias in enumerate(aliases)}
-        data = self.entities.data
-        samples = _samples(
-            contexts(
-                [sentences[number].text for number, _ in found],
-                [mention.characters for mention in found.values()],
-                self.tokenizer, window=data.window, max_tokens=data.max_tokens,
-            ),
-            aliases=[row_of[mention.alias] for mention in found.values()],
-            sentences=[number for number, _ in found],
-            tables=self._tables(aliases, replace(self.entities, numbers=numbers)),
-        )  # fmt: skip
-        names = {number: qid for qid, number in numbers.items()}
-        return SentencesAtHand(
-            samples=samples, places=list(found), names={layout.NONE_OF_THEM: NONE, **names}
-        )
-
-    def _tables(self, aliases: Collection[str], entities: EntityTables) -> Tables:
-        candidates, priors = entities.of_aliases(aliases)
-        parts = [entities.parts(qid) for qid in ("", *entities.numbers)]
-        texts = list(encode_entities(parts, self.tokenizer, entities.data.max_entity_tokens))
-        links = dict(entities.links())
-        return Tables(
-            candidates=candidates,
-            priors=priors.astype(np.float32),
-            tokens=Lists.of([text.tokens for text in texts], np.uint32),
-            title_lengths=np.array([text.title for text in texts]),
-            masking=np.zeros(len(texts), np.float32),
-            types=Lists(links[layout.TYPES], links[layout.TYPE_OFFSETS]),
-            relations=Lists(links[layout.RELATIONS], links[layout.RELATION_OFFSETS]),
-            objects=Lists(links[layout.OBJECTS], links[layout.RELATION_OFFSETS]),
-        )
+def _tables(aliases: Collection[str], entities: EntityTables, tokenizer: MarkedTokenizer) -> Tables:
+    candidates, priors = entities.of_aliases(aliases)
+    parts = [entities.parts(qid) for qid in ("", *entities.numbers)]
+    texts = list(encode_entities(parts, tokenizer, entities.data.max_entity_tokens))
+    links = dict(entities.links())
+    return Tables(
+        candidates=candidates,
+        priors=priors.astype(np.float32),
+        tokens=Lists.of([text.tokens for text in texts], np.uint32),
+        title_lengths=np.array([text.title for text in texts]),
+        masking=np.zeros(len(texts), np.float32),
+        types=Lists(links[layout.TYPES], links[layout.TYPE_OFFSETS]),
+        relations=Lists(links[layout.RELATIONS], links[layout.RELATION_OFFSETS]),
+        objects=Lists(links[layout.OBJECTS], links[layout.RELATION_OFFSETS]),
+    )
 
 
 def _samples(

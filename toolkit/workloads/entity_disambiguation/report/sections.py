@@ -51,7 +51,8 @@ class SlicesReport(TaskReport):
         """
         for place, report in enumerate(reversed(list(self.slices.values()))):
             drawn: tuple[Block, ...] = () if place else (self._figure(report),)
-            shown = (slice_tables.slice_table(report, inside) for inside in report.views)
+            views = (False, True) if report.has_outside else (False,)
+            shown = (slice_tables.slice_table(report, inside) for inside in views)
             yield Section(
                 title=f"Slices ({report.split})",
                 blocks=(*drawn, *shown, slice_tables.slice_numbers(report)),

@@ -47,14 +47,6 @@ class SliceReport:
         """Whether the gold of a mention is not a candidate: then there are two scores."""
         return any(each.mentions != each.mentions_not_nc for each in self.scores.values())
 
-    @property
-    def views(self) -> tuple[bool, ...]:
-        """(False,) for all mentions; (False, True) if mentions with a gold among the candidates differ."""
-        return (False, True) if self.has_outside else (False,)
-
-    def title(self, inside: bool) -> str:
-        return f"{self.split}, gold among the candidates" if inside else self.split
-
 
 def title(name: str) -> str:
     """The shown name of a slice."""
@@ -78,7 +70,8 @@ def slice_table(report: SliceReport, inside: bool) -> Table:
         shares = (formats.score(ACCURACY, value) for value in (accuracy, popularity))
         rows.append([title(name), formats.count(mentions), *shares, _points(accuracy, popularity)])
     head = ["slice", "mentions", "accuracy", "most popular", "difference"]
-    return table(f"Slices ({report.title(inside)})", head, rows, note=_note(report, inside))
+    which = f"{report.split}, gold among the candidates" if inside else report.split
+    return table(f"Slices ({which})", head, rows, note=_note(report, inside))
 
 
 def _note(report: SliceReport, inside: bool) -> str:

@@ -104,7 +104,9 @@ class TextClassificationTask:
         )
         if isinstance(model, Pretrained):
             longest = max(int(samples.lengths.max(initial=0)) for samples in self.splits.values())
-            check_longest(model.settings, longest, self._experiment.model.path, "data.max_tokens")
+            check_longest(
+                model.network.config.to_dict(), longest, self._experiment.model.path, "data.max_tokens"
+            )
         return model
 
     def collate(self, split: str, indices: np.ndarray, device: torch.device) -> Batch:

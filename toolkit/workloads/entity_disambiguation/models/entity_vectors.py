@@ -95,7 +95,7 @@ def _wanted(prepared: MentionSet) -> Array:
 
 def _compute(file: Path, encoder: Encoder, pooling: str, prepared: MentionSet, progress: Progress) -> None:
     tokens, wanted = prepared.tables.tokens, _wanted(prepared)
-    found = np.lib.format.open_memmap(file, "w+", np.float32, (prepared.tables.entities, encoder.size))
+    found = np.lib.format.open_memmap(file, "w+", np.float32, (len(tokens), encoder.size))
     pad_id, training = int(prepared.meta["pad_id"]), encoder.training
     encoder.eval()
     for start in range(0, len(wanted), _BLOCK):

@@ -111,19 +111,15 @@ class BatchMaker:
     known: Known
     vectors: Array | None
 
-    @property
-    def most_others(self) -> int:
-        """Most other mentions of a sentence that are used."""
-        return self.model.max_mentions - 1 if isinstance(self.model, CoMention) else 0
-
     def make(self, samples: MentionSamples, indices: Array, device: torch.device) -> MentionBatch:
         """The batch of these samples of a split."""
         tables, indices = samples.tables, np.asarray(indices, dtype=np.int64)
         candidates = samples.candidates(indices)
         arrays: dict[str, Array] = {}
         wanted = [candidates]
-        if self.most_others:
-            others = samples.others(indices, self.most_others)
+        most_others = self.model.max_mentions - 1 if isinstance(self.model, CoMention) else 0
+        if most_others:
+            others = samples.others(indices, most_others)
             arrays["others"] = np.where(
                 (others >= 0)[:, :, None],
                 samples.candidates(np.maximum(others, 0).ravel()).reshape(*others.shape, -1),
@@ -142,7 +138,7 @@ class BatchMaker:
             "masking": samples.masking[indices],
             "members": samples.members[indices],
         }
-        if self.most_others:
+        if most_others:
             arrays["others"] = _rows(arrays["others"], distinct, order)
         tokens = int(samples.lengths[indices].sum())
         learnt = int((arrays["labels"] >= 0).sum())

@@ -30,12 +30,6 @@ class Pretrained(nn.Module):
         if config.last_layer == "first_token":
             keep_first_token(self.network, config.path)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return the model's config.json."""
-        found: dict[str, Any] = self.network.config.to_dict()
-        return found
-
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Map token ids [B, L] to scores [B, C]; padding is at the end of a row."""
         scores: torch.Tensor = self.network(

@@ -33,7 +33,7 @@ def test_vectors_are_those_of_the_model_and_are_computed_once(tmp_path: Path) ->
     torch.testing.assert_close(
         torch.from_numpy(found[numbers[numbers >= 0][order]]), own, rtol=1e-4, atol=1e-5
     )
-    assert found.shape == (tables.entities, 16)
+    assert found.shape == (len(tables.tokens), 16)
     assert found[1:].any(axis=1).all()
     assert not found[0].any(), "row 0 is not a candidate"
     assert told == ["encode entities"]

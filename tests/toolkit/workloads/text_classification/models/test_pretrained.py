@@ -117,7 +117,7 @@ def test_padding_has_no_effect_on_a_decoder_whose_config_names_none(tmp_path: Pa
 
 def test_classifier_of_another_number_of_labels_is_refused(bert: str, tmp_path: Path) -> None:
     model(bert).network.save_pretrained(tmp_path)
-    assert model(str(tmp_path)).settings["id2label"] == dict(enumerate(LABELS))
+    assert model(str(tmp_path)).network.config.id2label == dict(enumerate(LABELS))
     with pytest.raises(DataError, match=r"has 3 labels, the data have 2: .* without this head"):
         Pretrained(Config(path=str(tmp_path)), labels=LABELS[1:], pad_id=0)
 

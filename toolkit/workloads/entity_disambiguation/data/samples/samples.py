@@ -61,11 +61,6 @@ class Tables:
             objects=map_lists(path, layout.OBJECTS, layout.RELATION_OFFSETS),
         )
 
-    @property
-    def entities(self) -> int:
-        """Number of entities, including "none of the candidates"."""
-        return len(self.title_lengths)
-
     def connected(self, which: Array) -> npt.NDArray[np.bool_]:
         """Whether a relation connects two of these distinct entities: [n, n], symmetric."""
         found = np.zeros((len(which), len(which)), dtype=bool)

@@ -33,20 +33,13 @@ def check_encoding(name: str) -> None:
 
 def lines(path: Path, stream: TextIO) -> Iterator[str]:
     """Yield the lines of an open file without its byte-order mark. Raises DataError at a NUL."""
-    done = 0
-    # In blocks: a check of each single line would take as long as cutting it into fields.
-    while block := stream.readlines(_BLOCK):
-        if not done:
-            block[0] = block[0].removeprefix("\ufeff")
-        if "\0" in "".join(block):
-            place = next(place for place, line in enumerate(block) if "\0" in line)
-            yield from block[:place]
+    for number, line in enumerate(stream, start=1):
+        if "\0" in line:
             raise DataError(
-                f"{path}:{done + place + 1}: a NUL byte, expected text. The file is binary or damaged, or in "
-                "another encoding than data.encoding says (utf-16?)"
+                f"{path}:{number}: a NUL byte, expected text. The file is binary or damaged, or in another "
+                "encoding than data.encoding says (utf-16?)"
             )
-        yield from block
-        done += len(block)
+        yield line.removeprefix("\ufeff") if number == 1 else line
 
 
 def undecodable(path: Path, stream: BinaryIO | GzipFile, encoding: str) -> DataError:

@@ -26,7 +26,9 @@ def members(
     found = np.zeros((len(built[BUILT_SLICES[0]]), len(names)), np.uint8)
     for column, name in enumerate(names):
         if name in data.slices:
-            found[:, column] = where(database, name, data.slices[name], len(found))
+            condition = data.slices[name]
+            with located(name, condition), read_only(database) as connection:
+                found[np.fromiter(matching(connection, condition), np.int64), column] = 1
         elif name in by_name:
             found[:, column] = by_name[name]
         else:
@@ -41,11 +43,3 @@ def members(
 def slice_names(data: EntityMentions) -> tuple[str, ...]:
     """The names of the scored slices, without duplicates."""
     return tuple(dict.fromkeys(data.eval_slices))
-
-
-def where(database: Path, name: str, condition: str, count: int) -> Bools:
-    """Whether each mention, [count], fulfils an SQL condition. Raises DataError with the condition."""
-    found = np.zeros(count, dtype=bool)
-    with located(name, condition), read_only(database) as connection:
-        found[np.fromiter(matching(connection, condition), dtype=np.int64)] = True
-    return found

@@ -28,7 +28,6 @@ from toolkit.workloads.text_classification.report.class_values import (
 from toolkit.workloads.text_classification.report.mistakes import worst_mistakes
 
 _PLOTS = "toolkit.workloads.text_classification.report.class_plots"
-_MISTAKES = 20
 #: More runs than this become rows, because columns would not fit.
 _RUN_COLUMNS = 5
 
@@ -130,7 +129,7 @@ class ClassificationReport(TaskReport):
         if view is None:
             return
         labels = self.classes[view.name].labels if view.name in self.classes else ()
-        if found := worst_mistakes(self.run, view.name, labels, _MISTAKES):
+        if found := worst_mistakes(self.run, view.name, labels):
             made = tables.mistakes_table(view, found)
             yield Section(title=made.title, blocks=(made,), page_only=True)
 

@@ -124,8 +124,6 @@ class _Merged(nn.Module):
 
 
 class _Stage(nn.Module):
-    """One stage of attention."""
-
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.phrase = _Attention(hidden, heads)

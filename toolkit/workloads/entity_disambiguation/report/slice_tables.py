@@ -38,7 +38,6 @@ class SliceReport:
         return cls(split=split, no_candidate=bool(document.get("no_candidate")), scores=scores)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
         scores = {name: each.to_json() for name, each in self.scores.items()}
         return {"split": self.split, "no_candidate": self.no_candidate, "scores": scores}
 

@@ -101,7 +101,6 @@ class VocabularyEncoder:
         return np.concatenate([[UNK_ID], vocabulary.encode(self._numbers)]), names
 
     def save(self, folder: Path) -> None:
-        """Write the vocabulary into a folder."""
         assert self._vocabulary is not None, "finalize comes first"
         self._vocabulary.save(folder / layout.VOCABULARY)
 

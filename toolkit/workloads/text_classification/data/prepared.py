@@ -33,8 +33,6 @@ from toolkit.workloads.text_classification.data.sources.table_warnings import de
 
 
 class Prepared(PreparedFolder[Samples]):
-    """An opened prepared set."""
-
     VERSION = layout.VERSION
     COLUMNS = (layout.TOKENS, layout.OFFSETS, layout.LABELS, layout.TEXT_IDS)
     FACTS = ("texts", "samples", "splits", "labels", "vocabulary_size", "tokens", "cut_texts", "skipped")

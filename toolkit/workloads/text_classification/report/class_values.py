@@ -130,7 +130,6 @@ def by_view(found: Iterable[Value]) -> dict[str, Value]:
 
 
 def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
-    """Read the scores per class of a view from its document."""
     matrix, mistakes = document["confusion"], document.get("confusions", ())
     made = {
         "view": _view(name, document),
@@ -143,7 +142,6 @@ def class_report(name: str, document: Mapping[str, Any]) -> ClassReport:
 
 
 def two_class_curves(name: str, document: Mapping[str, Any]) -> TwoClassCurves:
-    """Read the curves of a view from its document."""
     roc, precision_recall = document["roc"], document["precision_recall"]
     points = {
         key: tuple(OperatingPoint(**point) for point in document[key])
@@ -171,7 +169,6 @@ def _known(kind: type[Made], document: Mapping[str, Any], **made: Any) -> Made:
 
 
 def label_counts(document: Mapping[str, Any]) -> LabelCounts:
-    """Read the distribution of the labels from its document."""
     splits = sorted(document["splits"], key=lambda split: (split_position(split), split))
     return LabelCounts(
         labels=tuple(map(str, document["labels"])),

@@ -98,7 +98,6 @@ def confusion_tables(report: ClassReport, picture: Figure | None) -> tuple[Table
 
 
 def confusions_table(report: ClassReport) -> Table:
-    """Return the most frequent confusions."""
     rows = [
         [_label(true), _label(predicted), formats.count(samples)]
         for true, predicted, samples in report.confusions(_CONFUSIONS)
@@ -151,7 +150,6 @@ def _part(part: int, whole: int) -> str:
 
 
 def mistakes_table(view: View, found: Sequence[Mistake]) -> Table:
-    """Return wrong predictions with their texts."""
     rows = [
         [
             mistake.row_index,

@@ -39,7 +39,6 @@ class GoldCounts:
         return counts
 
     def add(self, sentence: Sentence, *, count_weak: bool = True) -> None:
-        """Count the golds of one more sentence."""
         for mention in sentence.mentions:
             if mention.gold != UNKNOWN and (mention.is_gold or count_weak):
                 self.entities[mention.gold] += 1
@@ -92,7 +91,6 @@ class Survey:
         return cls(np.fromiter(_look_up(path, database, counts), _MENTION))
 
     def slices(self, *, torso_above: int, head_above: int) -> dict[str, Bools]:
-        """Return the members of the built slices."""
         columns = (self.mentions[name] for name in ("count", "candidates", "popular"))
         return built_slices(*columns, torso_above=torso_above, head_above=head_above)
 

@@ -36,8 +36,6 @@ from toolkit.workloads.entity_disambiguation.data.samples.source_files import (
 
 
 class MentionSet(PreparedFolder[MentionSamples]):
-    """An opened prepared set."""
-
     VERSION = layout.VERSION
     COLUMNS = (
         *(layout.TOKENS, layout.OFFSETS, layout.SPANS, layout.ALIASES, layout.LABELS, layout.SENTENCES),

@@ -28,8 +28,6 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFile(SourceFile):
-    """One file of sentences."""
-
     def sentences(self, data: EntityMentions) -> Iterator[tuple[str, Sentence]]:
         """Yield every sentence with its split. Raises DataError."""
         for sentence in read_sentences(self.path):

@@ -33,7 +33,6 @@ class TextHashes:
         self._lines = array("i")
 
     def note(self, row: Row) -> None:
-        """Add the next text."""
         if len(self._hashes) < _MOST:
             self._hashes.append(hash(row.text))
             self._lines.append(row.line)

@@ -19,7 +19,7 @@ WORKLOAD = Workload(
     name="entity_disambiguation",
     packages=(_PACKAGE,),
     commands={"entities": f"{_PACKAGE}.commands.entities_options:ENTITIES"},
-    evaluate=f"{_PACKAGE}.commands.evaluate_options:EVALUATE",
+    evaluate=f"{_PACKAGE}.commands.entities_options:EVALUATE",
     tasks=(
         TaskSpec(
             kind="entity_disambiguation",

@@ -1,12 +1,15 @@
-"""The arguments of `stk entities`."""
+"""The arguments of `stk entities`, and the option of `stk evaluate` that names the database of entities."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from toolkit.command import Action, Command, add_actions, add_json, add_number
+from toolkit.command import Action, Command, EvaluateOptions, add_actions, add_json, add_number
 from toolkit.workloads.entity_disambiguation.config import HEAD_ABOVE, TORSO_ABOVE
 
 _DESCRIPTION = """\
@@ -164,3 +167,20 @@ ENTITIES = Command(
     add_arguments=partial(add_actions, actions=_ACTIONS),
     run="toolkit.workloads.entity_disambiguation.commands.entities:run",
 )
+
+
+def _add_to_evaluate(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("entity disambiguation")
+    group.add_argument(
+        "--entity-db", metavar="DIR", help="database of entities for --data, read as it is now"
+    )
+
+
+def _overrides(arguments: Namespace) -> Sequence[str]:
+    if arguments.entity_db is None:
+        return ()
+    folder = os.path.abspath(os.path.expanduser(arguments.entity_db))
+    return (f"data.entity_db={json.dumps(folder)}",)
+
+
+EVALUATE = EvaluateOptions(add_arguments=_add_to_evaluate, run_options=("entity_db",), overrides=_overrides)

@@ -9,7 +9,7 @@ from tests.slurm.support.user import User
 from toolkit.config import load
 from toolkit.files import write_json
 from toolkit.run.create_run import create_run
-from toolkit.workloads.entity_disambiguation.commands.evaluate_options import EVALUATE
+from toolkit.workloads.entity_disambiguation.commands.entities_options import EVALUATE
 
 
 def test_option_entity_db_sets_data_entity_db(user: User) -> None:

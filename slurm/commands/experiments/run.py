@@ -132,7 +132,7 @@ def _warn_about_changes(experiment: Experiment, target: RunDir, world: World, ar
     if option := "--new-code" if arguments.new_code else "--fresh" if arguments.fresh else "":
         raise UserError(
             f"{option}: another program has started this process as a rank, and ranks cannot replace the "
-            "code or the folder of their run. Give it to `stk submit`, or to `stk run` outside of that program"
+            "code or the folder of their run. Give it to `stk submit`, or to `stk run` outside of it"
         )
     # Every rank checks and refuses: otherwise the others would wait for rank 0.
     changes = data_warnings(target, experiment)

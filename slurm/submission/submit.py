@@ -131,6 +131,7 @@ def submit(
             return Submitted(run, _start_here(run, experiment, procs, awaits))
         job_id = awaits.job_id if awaits else None
         plan = JobPlan(experiment=experiment, run=run, number=len(submissions(run)), awaits=job_id)
+        # Imported here, because planning and status do not need submitit.
         from slurm.submission.job_pickle import pack
 
         pack(run)

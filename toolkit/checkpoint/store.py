@@ -226,7 +226,6 @@ class Checkpoints:
 
         Raises CheckpointError if there are checkpoints but none can be used.
         """
-
         if self._group.world.is_main:
             # Of earlier attempts, without pauses.
             saves = deque(save_events(self._run), maxlen=5)

@@ -11,8 +11,10 @@ from slurm.runs.logs.attempts import LoggedAttempt, chosen, failure_of, logged_a
 from slurm.runs.logs.listing import entries, table
 from slurm.runs.logs.showing import by_time, each
 from slurm.runs.logs.sources import Rank, sources
+from slurm.status.phrases import stopped_by
 from toolkit.errors import RunNotFound, UserError
 from toolkit.files import read_end
+from toolkit.run.attempts.outcome import Outcome
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.failure.format import format_failure
 from toolkit.run.run_dir import RunDir, find_run
@@ -82,7 +84,7 @@ def _show_failure(target: RunDir, arguments: Namespace) -> None:
         print(json_text(failure))
     elif failure is None:
         why = attempt.record.why if attempt and attempt.record else None
-        ended = f", which ended as {why}" if why else ""
+        ended = f" ({why if why == Outcome.FINISHED.value else stopped_by(why)})" if why else ""
         print(f"{target.run_id}: no failure is recorded of that attempt{ended}")
     else:
         _print_failure(failure)

@@ -125,7 +125,7 @@ class PreparedFolder(Generic[S]):
         if len(samples) != self.splits[name]:
             raise DataError(
                 f"{self.path}: {name} has {len(samples):,} samples, expected {self.splits[name]:,} as in its "
-                f"manifest; {PREPARE_AGAIN}"
+                f"manifest. The code of its task counts wrongly, or files are damaged: {PREPARE_AGAIN}"
             )
         return samples
 

@@ -34,6 +34,18 @@ def test_task_that_lacks_a_method_is_refused_before_training(
         task_class(experiment)
 
 
+def test_subclass_of_the_protocol_needs_methods_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Half(Task):
+        def loss(self, model: Any, batch: Any) -> Loss:
+            raise AssertionError
+
+    monkeypatch.setattr("toolkit.task.load_code", lambda code: Half)
+    with pytest.raises(UserError, match=r"lacks the method .*score"):
+        task_class(tiny(tmp_path))
+
+
 def test_outputs_in_the_wrong_order_fail_the_check(tmp_path: Path) -> None:
     experiment = tiny(tmp_path)
     task = contract.open_task(experiment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -12,10 +13,14 @@ from pathlib import Path
 from toolkit.errors import UserError
 from toolkit.files import regular
 from toolkit.run.run_dir import RunDir
+from toolkit.system.output.sanitize import clean
 from toolkit.workloads.custom.script.place import Place
 
 #: `trains_elsewhere` takes the lock for an instant.
 _MOMENT_S = 0.1
+
+#: Errors of a lock that is a link, a folder, a pipe or a socket. Another user may have planted it.
+_NO_FILE = (errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO)
 
 #: The locks that this process holds, as descriptors, by folder.
 _held: dict[Path, int] = {}
@@ -25,14 +30,15 @@ def hold_stand_in(place: Place) -> None:
     """Let no other training use the folder of a stand-in until this process ends. Called on rank 0.
 
     Processes that this one starts may use it too. Does nothing in a run of `stk`, which has its own lock, and
-    on a file system without locks. Raises UserError if another training uses the folder.
+    on a file system without locks. Raises UserError if another training uses the folder, or if the lock is
+    not a file.
     """
     run = place.run
     if place.is_in_run or _holds(run) or not place.take_checkpoints():
         return
     with suppress(OSError):
         _lock_file(run).parent.mkdir(parents=True, exist_ok=True)
-        descriptor = regular(str(_lock_file(run)), os.O_RDWR | os.O_CREAT)
+        descriptor = _open(str(_lock_file(run)), os.O_RDWR | os.O_CREAT)
         try:
             # Before the lock: an interruption in between must not lock this process out of its own folder.
             if _held.setdefault(run.path, descriptor) != descriptor:
@@ -53,7 +59,7 @@ def trains_elsewhere(run: RunDir) -> bool:
     """Whether another process holds the folder of a stand-in. False on a file system without locks."""
     if _holds(run):
         return False
-    with suppress(OSError), _lock_file(run).open("rb") as file:
+    with suppress(OSError), open(_lock_file(run), "rb", opener=_open) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
@@ -64,6 +70,15 @@ def trains_elsewhere(run: RunDir) -> bool:
 def _lock_file(run: RunDir) -> Path:
     # Not in the folder, which may be deleted to start anew.
     return run.path.with_name(f".{run.path.name}.lock")
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        return regular(path, flags | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        raise UserError(f"{path} is not a file, but a link, a folder or a pipe: remove it") from None
 
 
 def _lock(descriptor: int) -> None:
@@ -106,8 +121,8 @@ def make_stand_in(run: RunDir) -> None:
 
 def _is_used(run: RunDir) -> UserError:
     holder = ""
-    with suppress(OSError, ValueError):
-        holder = _lock_file(run).read_text(encoding="utf-8")
+    with suppress(OSError, ValueError), open(_lock_file(run), encoding="utf-8", opener=_open) as file:
+        holder = clean(file.read(100))
     return UserError(
         f"another training uses {run.path}: {holder or 'a process'}. Wait until it ends, or start both with "
         "`stk run`, which gives other arguments another folder. STK_EXPERIMENT_DIR chooses another place. "

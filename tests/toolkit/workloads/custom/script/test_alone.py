@@ -193,6 +193,24 @@ def test_training_whose_folder_was_deleted_does_not_log_into_that_of_the_next(
     assert logged_steps(run, "train") == [1]
 
 
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_lock_that_is_no_file_is_refused_and_a_link_is_not_followed(
+    kind: str, run: RunDir, tmp_path: Path
+) -> None:
+    own, target, lock = start(run), tmp_path / "thesis.txt", run.path.with_name(".train.lock")
+    target.write_text("important")
+    lock.parent.mkdir()
+    {"link": lambda: lock.symlink_to(target), "pipe": lambda: os.mkfifo(lock), "folder": lock.mkdir}[kind]()
+    for call in (own.latest_checkpoint, lambda: save(own, 1)):
+        with pytest.raises(UserError, match=r"\.train\.lock .*remove it"):
+            call()
+    if kind != "folder":
+        # Without a request for a checkpoint, the lock is only looked at.
+        with pytest.raises(UserError, match="remove it"):
+            own.log(step=1, loss=1.0)
+    assert target.read_text() == "important"
+
+
 def test_interruption_while_the_folder_is_locked_leaves_it_free(
     run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -119,10 +119,11 @@ class MetricsLog:
         self._place = place
         self._run = place.run
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
-        # The step from which this attempt goes on and its first line, until later lines have been dropped.
-        self._outdated: tuple[int, Line] | None = None
-        # Whether the next line that is not a test begins a training anew. A test alone begins none.
-        self._may_begin_anew = False
+        # The step from which this attempt goes on, its first line, and the time since which lines are its
+        # own; None once the other later lines have been dropped.
+        self._outdated: tuple[int, Line, float] | None = None
+        # The time of a test that came first, until a line of training. A test alone begins no training anew.
+        self._tested_at: float | None = None
         # Lines of step 0 from before the first other line.
         self._held: list[Line] = []
         self._newest: dict[str, Any] = {}
@@ -221,9 +222,9 @@ class MetricsLog:
     def _add(self, line: Line, resumed: int | None) -> None:
         if not self._newest:
             self._begin(line, resumed)
-        if self._may_begin_anew and line.split != "test":
-            self._may_begin_anew = False
-            self._outdated = (line.step - 1, line)
+        if self._tested_at is not None and line.split == "train":
+            self._outdated = (line.step - 1, line, self._tested_at)
+            self._tested_at = None
         if line.metrics:
             self._waiting.append(line.to_json())
         self.flush()
@@ -246,8 +247,10 @@ class MetricsLog:
             return
         begun = line.step - 1 if resumed is None else resumed
         if not is_beside:
-            self._may_begin_anew = not self._place.is_in_run and resumed is None
-            self._outdated = None if self._may_begin_anew else (begun, line)
+            if line.split == "test" and resumed is None and not self._place.is_in_run:
+                self._tested_at = line.at
+            else:
+                self._outdated = (begun, line, math.inf)
         # The pace of a second training is needed until this attempt has its own.
         of_second = {key: found[key] for key in found if key.startswith("second_")}
         self._newest = {
@@ -329,12 +332,16 @@ class MetricsLog:
         return is_second
 
 
-def _drop_lines(run: RunDir, begun: int, first: Line) -> None:
-    """Drop lines that an earlier attempt logged after the step that this one resumes from. Raises OSError."""
+def _drop_lines(run: RunDir, begun: int, first: Line, since: float) -> None:
+    """Drop lines that an earlier attempt logged after the step that this one resumes from. Raises OSError.
+
+    since  time of the first own line, in seconds since 1970
+    """
     if not run.metrics.exists():
         return
     with open_atomic(run.metrics) as stream:
         for each in read_json_lines(run.metrics):
-            step, is_same_split = each.get("step"), each.get("split") == first.split
-            if isinstance(step, int) and step <= begun and not (is_same_split and step >= first.step):
+            step, is_same_split, at = each.get("step"), each.get("split") == first.split, each.get("time")
+            is_before = isinstance(step, int) and step <= begun and not (is_same_split and step >= first.step)
+            if is_before or (isinstance(at, float) and at >= since):
                 stream.write(json.dumps(each) + "\n")

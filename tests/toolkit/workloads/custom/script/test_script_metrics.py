@@ -349,13 +349,26 @@ def test_test_alone_keeps_the_lines_of_a_training_that_has_ended(run: RunDir) ->
     assert (logged_steps(run), logged_steps(run, "test")) == ([1, 2], [2])
 
 
-def test_test_before_a_training_begins_it_anew(run: RunDir) -> None:
-    for losses in ((1.0, 1.0, 1.0), (2.0,)):
+@pytest.mark.parametrize("tested, first", [(0, 1), (0, 0), (100, 1)])
+def test_test_before_a_training_stays_when_that_begins_anew(run: RunDir, tested: int, first: int) -> None:
+    for count in (3, 2):
         script = start(run)
-        script.log(step=0, split="test", accuracy=0.1)
-        for step, loss in enumerate(losses, 1):
-            script.log(step=step, loss=loss)
-    assert logged_steps(run) == [1]
+        script.log(step=tested, split="test", accuracy=1 / count)
+        for step in range(first, first + count):
+            script.log(step=step, loss=0.5)
+    assert logged_steps(run) == [first, first + 1]
+    tests = [line["accuracy"] for line in read_json_lines(run.metrics) if line["split"] == "test"]
+    assert tests[-1] == 0.5
+
+
+def test_evaluation_of_several_splits_keeps_the_lines_of_a_training(run: RunDir) -> None:
+    training = start(run)
+    for step in (1, 2, 3):
+        training.log(step=step, loss=0.5)
+    evaluation = start(run)
+    for split in ("test", "validation"):
+        evaluation.log(step=3, split=split, loss=0.5)
+    assert [logged_steps(run, split) for split in ("train", "test", "validation")] == [[1, 2, 3], [3], [3]]
 
 
 #: Its metrics found no room. While it saves, another attempt replaces it and logs.

@@ -37,6 +37,7 @@ from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError
 from toolkit.files import write_atomic
 from toolkit.reliability.restart_policy import reset_counters
+from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import cannot_write, fill_run
 from toolkit.run.fence import keep_fenced
 from toolkit.run.folder_trust import python_path
@@ -165,7 +166,8 @@ def refuse_if_live(run: RunDir, experiment: Experiment, *, must_know: bool = Fal
     if must_know:
         now.check_known()
     if now.is_live:
-        if was_cancelled(run, last_submission(run), None):
+        newest = next(reversed(read_attempts(run)), None)
+        if was_cancelled(run, last_submission(run), newest):
             raise RunBusy(f"{run.run_id} is being cancelled: repeat this when stk status shows its end")
         job = f", job {now.job_id}" if now.job_id else ""
         notes = of_elsewhere(run, experiment)

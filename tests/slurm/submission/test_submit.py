@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,9 @@ def test_run_that_saves_after_stk_cancel_is_refused_with_advice_to_wait(user: Us
     fake.change("101", state="COMPLETING")
     for words in (["submit", user.config], ["resume", user.run().run_id]):
         assert "is being cancelled" in user.refused(*words)
+    append_json_line(user.run().attempts, {"attempt": 1, "time_start": time.time()})
+    # The run trains again, as in a terminal.
+    assert "is being cancelled" not in user.refused("submit", user.config)
     fake.change("101", state="CANCELLED")
     assert user.stk("resume", user.run().run_id).code == 0
 

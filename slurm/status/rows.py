@@ -111,7 +111,9 @@ def _newer(folder: Folder, job: JobState | None) -> tuple[Folder, JobState | Non
     """
     if job is None or job.state in LIVE or folder.failure is not None:
         return folder, job
-    return read_folder(folder.run), job
+    newer = read_folder(folder.run)
+    # Its next job may have been submitted meanwhile, about which Slurm was not asked.
+    return newer, job if newer.job_id in (None, folder.job_id) else JobState(state="pending")
 
 
 def _poll(job_ids: Iterable[str | None], ask: Ask) -> dict[str, JobState]:

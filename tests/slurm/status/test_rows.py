@@ -155,6 +155,18 @@ def test_run_that_finishes_while_slurm_is_asked_has_finished(run: RunDir, state:
     assert (row.state, row.step) == ("finished", 40)
 
 
+def test_next_job_that_is_submitted_while_slurm_is_asked_has_not_ended(run: RunDir) -> None:
+    submitted(run)
+
+    def chain_and_answer(ids: Iterable[str]) -> dict[str, JobState]:
+        answer = dict.fromkeys(ids, JobState(state="failed", slurm_state="TIMEOUT"))
+        submitted(run, "102")
+        return answer
+
+    (row,) = status([run], ask=chain_and_answer)
+    assert (row.job_id, row.state) == ("102", "pending")
+
+
 def test_failure_of_an_earlier_attempt_does_not_hide_a_requeued_job(fake: FakeSlurm, run: RunDir) -> None:
     submitted(run)
     fake.add("101", state="PENDING", reason="BeginTime", restarts="1")

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.data.prepared.database import reading, rows_in
+from toolkit.data.prepared.manifest import PREPARE_AGAIN
+from toolkit.errors import DataError
 from toolkit.files import open_atomic, write_json
 from toolkit.run.run_dir import RunDir
 from toolkit.system.output.csv_cells import harmless
@@ -29,6 +31,7 @@ _LINES = """
 SELECT sentences.id, record, position FROM sentences LEFT JOIN mentions ON mentions.sentence = sentences.id
 WHERE sentences.split = ? ORDER BY sentences.id, sample_id
 """
+_COUNT = "SELECT count(*) FROM mentions WHERE split = ?"
 _NAMES = "SELECT eid, qid FROM entities WHERE eid IN ({places})"
 #: Number of samples per look-up of candidates.
 _SAMPLES = 256
@@ -48,6 +51,10 @@ def predicted_lines(
     database is damaged.
     """
     with reading(samples.database) as connection:
+        (count,) = connection.execute(_COUNT, [samples.split]).fetchone()
+        if count != len(samples):
+            found = f"{samples.database} has {count:,} mentions of {samples.split}, expected {len(samples):,}"
+            raise DataError(f"{found}; {PREPARE_AGAIN}")
         predictions = _predictions(samples, probabilities, connection)
         rows = connection.execute(_LINES, [samples.split])
         for (_, record), of_line in groupby(rows, key=itemgetter(0, 1)):

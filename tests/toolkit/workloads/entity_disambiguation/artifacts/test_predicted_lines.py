@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolkit.workloads.entity_disambiguation.entity_files import line, tiny_entities, write_lines
+from toolkit.errors import DataError
 from toolkit.workloads.entity_disambiguation.artifacts import among, predicted_lines
 from toolkit.workloads.entity_disambiguation.data.samples.prepared import prepare
 from toolkit.workloads.entity_disambiguation.data.samples.samples import MentionSamples
@@ -76,6 +78,14 @@ def test_a_mention_that_training_left_out_has_no_prediction(tmp_path: Path) -> N
             None,
             "cor.river",
         ]
+
+
+def test_database_that_lacks_a_mention_is_refused(tmp_path: Path) -> None:
+    samples = samples_of(tmp_path, records(60), "train")
+    with sqlite3.connect(samples.database) as connection:
+        connection.execute("DELETE FROM mentions WHERE split = 'train' AND sample_id = 0")
+    with pytest.raises(DataError, match="mentions of train"):
+        list(predicted_lines(samples, numbered(samples)))
 
 
 def test_class_nc_is_the_first_candidate_if_enabled(tmp_path: Path) -> None:

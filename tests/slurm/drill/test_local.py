@@ -180,6 +180,6 @@ def test_the_command_prints_a_table_and_a_verdict(user: User, monkeypatch: pytes
 def test_without_a_workload_that_has_an_example_a_drill_needs_an_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm.drill.task.example", lambda: "")
+    monkeypatch.setattr("slurm.drill.task.first_code", lambda field: "")
     with pytest.raises(UserError, match="CONFIG"):
         drill_experiment(None, [], tmp_path, 8)

@@ -79,7 +79,7 @@ def test_script_of_the_page_that_calls_its_run_works(folder: Path) -> None:
     assert (read_json(found.result)["step"], found.checkpoint_steps()) == (200, [150, 200])
     assert "#SBATCH --nodes=2" in stk("plan", *submit[2:]).stdout
     subprocess.run(alone, check=True)
-    (folder_alone,) = (folder / "experiments" / "alone").iterdir()
+    (folder_alone,) = (folder / "experiments" / "alone").glob("[!.]*")
     assert RunDir(folder_alone).checkpoint_steps() == [150, 200]
 
 

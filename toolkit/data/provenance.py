@@ -38,6 +38,7 @@ def origins(samples: Any, indices: np.ndarray) -> list[Origin]:
     known: dict[int, Origin] = {}
     # Reading a missing row, or one without a value, raises TypeError or ValueError.
     with suppress(sqlite3.Error, DataError, OSError, TypeError, ValueError):
-        if hasattr(samples, "origins"):
+        # Of the class: an own `__getattr__` may raise anything.
+        if hasattr(type(samples), "origins"):
             known = samples.origins(indices)
     return [known.get(int(index), Origin(sample=int(index))) for index in indices]

@@ -99,9 +99,13 @@ def _unescape(word: str) -> str:
 def _try_out(parent: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     try:
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent, ignore_cleanup_errors=True) as place:
+        # Not a TemporaryDirectory: in Python 3.11 it recurses without end if it may not delete its folder.
+        place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        try:
             for name, attempt in _ATTEMPTS.items():
-                facts[name] = _answer(attempt, Path(place))
+                facts[name] = _answer(attempt, place)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
     except OSError as error:
         facts["why"] = str(error)
     return facts

@@ -47,6 +47,15 @@ def test_a_check_without_tries_writes_nothing(tmp_path: Path, monkeypatch: pytes
     assert facts["tried"] is None
 
 
+def test_folder_that_allows_no_deletion_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", refuse)
+        assert folder(tmp_path)["tried"]["renames_over"]
+
+
 def test_a_failed_check_is_reported_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

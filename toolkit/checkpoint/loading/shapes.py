@@ -36,10 +36,12 @@ def misfit(found: Shapes, expected: Tensors) -> str:
     known = {name: shape for names, shape in expected for name in names}
     differ = [name for name in known if name in found and found[name] != known[name]]
     missing = [names[0] for names, _ in expected if found.keys().isdisjoint(names)]
+    doubled = [" = ".join(same) for names, _ in expected if len(same := [n for n in names if n in found]) > 1]
     parts = {
         "shapes differ": [f"{name} {list(found[name])}, expected {list(known[name])}" for name in differ],
         "the file lacks": [f"{name} {list(known[name])}" for name in missing],
         "the model lacks": [f"{name} {list(found[name])}" for name in found if name not in known],
+        "the file names a tied weight twice, keep one name": doubled,
     }
     return "; ".join(f"{what}: {_first_names(names)}" for what, names in parts.items() if names)
 

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
@@ -51,6 +52,19 @@ def make_like_parent(folder: Path) -> None:
             # Its group is then the user's own, whose members count as others in the parent.
             mode = mode & ~(stat.S_ISGID | stat.S_IRWXG) | (mode & stat.S_IRWXO) << 3
         folder.chmod(mode)
+
+
+@contextmanager
+def temporary_folder(prefix: str = "stk-", parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder, and then remove it with what is in it, as far as possible. Raises OSError.
+
+    TemporaryDirectory of Python 3.11 recurses without end if it may not delete a file.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_quickly(path: Path, data: bytes | str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from slurm.config.resources import Resources
 from slurm.doctor.cluster import Cluster
 from slurm.doctor.partitions import rows
 from slurm.submission.batch.job_options import components
+from toolkit.files import temporary_folder
 from toolkit.monitoring.diagnostics import child_process
 from toolkit.monitoring.diagnostics.folder import PREFIX, nearest
 from toolkit.monitoring.diagnostics.shared_folder_probe import answer
@@ -73,12 +72,11 @@ def _options(cluster: Cluster, partition: str, resources: Resources) -> list[str
 def _answering(parent: Path) -> Iterator[Path]:
     """Yield a hidden folder; a thread answers the other host's files in it."""
     over = threading.Event()
-    exchange = Path(tempfile.mkdtemp(prefix=PREFIX, dir=nearest(parent)))
-    thread = threading.Thread(target=answer, args=(exchange, over), daemon=True)
-    thread.start()
-    try:
-        yield exchange
-    finally:
-        over.set()
-        thread.join(timeout=5)
-        shutil.rmtree(exchange, ignore_errors=True)
+    with temporary_folder(PREFIX, nearest(parent)) as exchange:
+        thread = threading.Thread(target=answer, args=(exchange, over), daemon=True)
+        thread.start()
+        try:
+            yield exchange
+        finally:
+            over.set()
+            thread.join(timeout=5)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from slurm.client import programs
 from slurm.client.parse import is_job_id
@@ -35,7 +34,7 @@ from slurm.submission.submit_job import submit_plan
 from toolkit.config import to_yaml
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunBusy, SlurmUnavailable, StkError
-from toolkit.files import write_atomic
+from toolkit.files import temporary_folder, write_atomic
 from toolkit.reliability.restart_policy import reset_counters
 from toolkit.run.attempts.records import read_attempts
 from toolkit.run.create_run import cannot_write, fill_run
@@ -277,8 +276,8 @@ def begin_anew(experiment: Experiment, run: RunDir, locked: ExitStack) -> Path:
 def _exchange(experiment: Experiment, run: RunDir) -> Path:
     """Put a new folder in the place of a run's; return where the old one is."""
     # Complete before others can find it; removed if anything fails.
-    with TemporaryDirectory(prefix=".new.", dir=run.path.parent, ignore_cleanup_errors=True) as folder:
-        new = RunDir(Path(folder) / run.run_id)
+    with temporary_folder(".new.", run.path.parent) as folder:
+        new = RunDir(folder / run.run_id)
         fill_run(new, experiment, place=run)
         keep_fenced(new, run)
         old = archive_run(run)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 from toolkit.checkpoint.finished import best_checkpoint
 from toolkit.checkpoint.paths import matches_manifest
 from toolkit.config import load_resolved
 from toolkit.errors import CheckpointError, UserError
-from toolkit.files import crc32, read_json, write_json
+from toolkit.files import crc32, read_json, temporary_folder, write_json
 from toolkit.registry import task_kinds
 from toolkit.run import folder_trust
 from toolkit.run.kept_code.code_snapshot import restrict_writes
@@ -44,8 +43,8 @@ def export_run(run: RunDir, folder: Path) -> RunDir:
     if folder.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{folder} is in the run's own folder: name another one")
     try:
-        with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=f".{folder.name}.") as beside:
-            made = RunDir(Path(beside, "run"))
+        with temporary_folder(f".{folder.name}.", folder.absolute().parent) as beside:
+            made = RunDir(beside / "run")
             _copy(run, made, kind.kept_artifacts)
             _copy_weights(checkpoint, made.checkpoint(int(checkpoint.name.rpartition("_")[2])))
             made.best.symlink_to(checkpoint.name)

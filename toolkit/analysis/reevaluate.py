@@ -33,7 +33,7 @@ from toolkit.data.order.batches import evaluation_plan
 from toolkit.data.prepared.lookup import changed_sources
 from toolkit.distributed.process_group import Group, join
 from toolkit.errors import DataError, UserError
-from toolkit.files import crc32, json_numbers, read_json, write_atomic, write_json
+from toolkit.files import crc32, json_numbers, read_json, temporary_folder, write_atomic, write_json
 from toolkit.run.run_dir import MANIFEST, RunDir
 from toolkit.system.process_main import process_main, write_answer
 from toolkit.system.world import World
@@ -88,7 +88,7 @@ def rescore(run: RunDir, world: World, request: Request, progress: Progress) -> 
     # The processes meet on this machine, on the available kind of device.
     device = "auto" if experiment.train.device == "cuda" else experiment.train.device
     train = replace(experiment.train, rendezvous="auto", device=device)
-    with tempfile.TemporaryDirectory() as own:
+    with temporary_folder() as own:
         meeting = RunDir(Path(request.meeting or own))
         with join(meeting, world, train) as group:
             checkpoint = _best(run, group)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from toolkit.config.schema import Experiment
 from toolkit.data.prepared.lookup import find_prepared_set, read_meta
 from toolkit.data.sources.named_files import violation_of
 from toolkit.errors import ConfigError, DataError
-from toolkit.files import read_json
+from toolkit.files import read_json, temporary_folder
 from toolkit.training.warm_start.find import FIT, Coming, check_meaning, find_weights, run_of
 from toolkit.workload import Violation
 
@@ -114,8 +113,8 @@ def _tensors_of_model(experiment: Experiment) -> Tensors | None:
 
 
 def _tensors_by_child(experiment: Experiment) -> Tensors | None:
-    with tempfile.TemporaryDirectory() as folder:
-        config, answer = Path(folder, "config.yaml"), Path(folder, "answer.json")
+    with temporary_folder() as folder:
+        config, answer = folder / "config.yaml", folder / "answer.json"
         config.write_text(to_yaml(experiment), encoding="utf-8")
         command = [sys.executable, "-P", "-m", "toolkit.training.warm_start.shapes", str(config), str(answer)]
         try:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import closing
@@ -21,6 +20,7 @@ from toolkit.config import load_with_origins
 from toolkit.config.schema import Experiment
 from toolkit.errors import RunFailed, UserError
 from toolkit.exit_codes import ExitCode
+from toolkit.files import temporary_folder
 from toolkit.registry import task_kinds
 from toolkit.reliability.early_signals import interrupt_on_request
 from toolkit.run.create_run import create_run
@@ -64,8 +64,8 @@ def run(arguments: Namespace) -> int:
 
 def _answers(experiment: Experiment) -> Generator[dict[str, Any]]:
     """Yield the output of a process with torch, line by line; remove its folder and end it in any case."""
-    with tempfile.TemporaryDirectory(prefix="stk-check-", ignore_cleanup_errors=True) as folder:
-        target = create_run(experiment, Path(folder))
+    with temporary_folder("stk-check-") as folder:
+        target = create_run(experiment, folder)
         # -P: otherwise Python would prefer code in the working directory.
         command = [sys.executable, "-P", "-m", _MODULE, str(target.path)]
         with subprocess.Popen(

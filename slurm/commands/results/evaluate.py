@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from toolkit.checkpoint.finished import best_step
 from toolkit.command import EvaluateMode
 from toolkit.config import load_on_file
 from toolkit.errors import RunFailed, UserError
+from toolkit.files import temporary_folder
 from toolkit.precheck.check_inputs import check_inputs
 from toolkit.registry import evaluate_options, load_code, not_imported
 from toolkit.run.run_dir import RunDir, find_run
@@ -104,9 +104,8 @@ def _request(target: RunDir, arguments: Namespace) -> dict[str, Any]:
 
 def _score(target: RunDir, request: Mapping[str, Any], procs: int) -> dict[str, Any]:
     """Run the evaluation in processes with torch, with the run's own code if possible; return its answer."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        scratch = Path(folder)
-        asked = json.dumps({**request, "meeting": folder})
+    with temporary_folder() as scratch, ExitStack() as stack:
+        asked = json.dumps({**request, "meeting": str(scratch)})
         wanted = run_snapshot.processes(target, "toolkit.analysis.reevaluate", asked, procs)
         answer = stack.enter_context((scratch / "answer.json").open("w+b"))
         errors = [stack.enter_context((scratch / f"{rank}.err").open("w+b")) for rank in range(1, procs)]

@@ -11,12 +11,13 @@ import os
 import re
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from toolkit.files import temporary_folder
 
 #: Prefix of the hidden folders, so that leftovers of a killed process can be recognised.
 PREFIX = ".stk-doctor."
@@ -99,13 +100,9 @@ def _unescape(word: str) -> str:
 def _try_out(parent: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     try:
-        # Not a TemporaryDirectory: in Python 3.11 it recurses without end if it may not delete its folder.
-        place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        try:
+        with temporary_folder(PREFIX, parent) as place:
             for name, attempt in _ATTEMPTS.items():
                 facts[name] = _answer(attempt, place)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
     except OSError as error:
         facts["why"] = str(error)
     return facts

@@ -23,10 +23,10 @@ _GOALS = "goals"
 
 #: Tables that are shown as bars too, by the name of the picture.
 PICTURES = {
-    "benchmarks_loop.png": "Cost of the loop, per step",
-    "benchmarks_tokens.png": "Real tokens a second on texts of mixed length",
-    "benchmarks_goodput.png": "Goodput under kills",
-    "benchmarks_scaling.png": "Scaling over hosts, samples a second over those of one host",
+    "benchmarks/loop.png": "Cost of the loop, per step",
+    "benchmarks/tokens.png": "Real tokens a second on texts of mixed length",
+    "benchmarks/goodput.png": "Goodput under kills",
+    "benchmarks/scaling.png": "Scaling over hosts, samples a second over those of one host",
 }
 
 

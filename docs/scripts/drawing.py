@@ -50,6 +50,7 @@ def save(page: str, target: Path, *, width: int, height: int) -> None:
 
 def store(image: Image.Image, target: Path) -> None:
     """Write a picture with few colours, and print its size."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     image.quantize(_COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
     print(f"{target}: {target.stat().st_size // 1000} KB")
 

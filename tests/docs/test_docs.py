@@ -142,7 +142,7 @@ def test_every_option_that_the_script_has_is_explained() -> None:
 
 
 def test_pictures_are_small() -> None:
-    pictures = [*(ROOT / "docs" / "pictures").glob("*.png")]
+    pictures = [*(ROOT / "docs" / "pictures").rglob("*.png")]
     assert {path.name for path in pictures} >= {"progress.png", "report.png"}
     assert all(path.stat().st_size < 300_000 for path in pictures)
 

@@ -45,4 +45,4 @@ def make(pictures: Path) -> None:
     console.print(table(proposal))
     total = f"{len(proposal.items)} things, {size(proposal.bytes)}"
     console.print(f"in all {total}\nDelete all of it? [y/N] ", highlight=False, markup=False)
-    save(terminal_page(console), pictures / "clean.png", width=1000, height=600)
+    save(terminal_page(console), pictures / "terminal" / "clean.png", width=1000, height=600)

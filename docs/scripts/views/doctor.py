@@ -39,7 +39,7 @@ def make(pictures: Path) -> None:
     console.print("[bold green]$[/] stk doctor --on-node", highlight=False)
     for part in parts(report(), COLUMNS):
         console.print(part)
-    save(terminal_page(console), pictures / "doctor.png", width=1020, height=1600)
+    save(terminal_page(console), pictures / "terminal" / "doctor.png", width=1020, height=1600)
 
 
 def report() -> Report:

@@ -34,7 +34,7 @@ def make(pictures: Path) -> None:
     console.print(failure_view(example()))
     console.print(f"\n{_LOG}", end="", markup=False)
     console.print("(rank 3 failed first; --rank 0 shows rank 0, --rank all shows all)")
-    save(terminal_page(console), pictures / "logs.png", width=1000, height=700)
+    save(terminal_page(console), pictures / "terminal" / "logs.png", width=1000, height=700)
 
 
 def example() -> dict[str, object]:

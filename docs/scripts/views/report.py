@@ -38,20 +38,20 @@ def _one(run: RunDir, pictures: Path) -> None:
     console = _terminal(f"stk report {run.run_id}")
     # Other pictures show the scores.
     show(run_document(replace(summary, by_epoch=(), scores={}, own=None), advice), console)
-    save(terminal_page(console), pictures / "report_terminal.png", width=1000, height=2400)
+    save(terminal_page(console), pictures / "terminal" / "report.png", width=1000, height=2400)
     write_report(run, advice=advice)
     for name in ("timeline", "usage"):
         with Image.open(run.report / f"{name}.png") as image:
-            store(image.convert("RGB"), pictures / f"{name}.png")
+            store(image.convert("RGB"), pictures / "reports" / f"{name}.png")
 
 
 def _several(runs: list[RunDir], folder: Path, pictures: Path) -> None:
     compared = compare(runs)
     console = _terminal(f"stk report {' '.join(run.run_id for run in runs)} --output all")
     show(comparison_document(compared), console)
-    save(terminal_page(console), pictures / "comparison_terminal.png", width=1000, height=1200)
+    save(terminal_page(console), pictures / "terminal" / "comparison.png", width=1000, height=1200)
     page = write_comparison(compared, folder / "all")
-    save(page.read_text(encoding="utf-8"), pictures / "comparison.png", width=1120, height=1470)
+    save(page.read_text(encoding="utf-8"), pictures / "reports" / "comparison.png", width=1120, height=1470)
 
 
 def _terminal(command: str) -> Console:

@@ -36,7 +36,7 @@ def make(pictures: Path) -> None:
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True)
     console.print("[bold green]$[/] stk status", highlight=False)
     console.print(table(rows))
-    save(terminal_page(console), pictures / "status.png", width=1460, height=700)
+    save(terminal_page(console), pictures / "terminal" / "status.png", width=1460, height=700)
 
 
 def _runs(parent: Path) -> list[dict[str, str]]:

@@ -54,14 +54,14 @@ def make(pictures: Path) -> None:
         _finish(_wanted(config, root))
         config.write_text(_EXPERIMENT + _GRID % 0.5)
         changed = preview(_wanted(config, root))
-        _save("stk sweep reviews.yaml --dry-run", changed, pictures / "sweep_difference.png")
+        _save("stk sweep reviews.yaml --dry-run", changed, pictures / "terminal" / "sweep_difference.png")
         config.write_text(_EXPERIMENT + _RANDOM)
         wanted = _wanted(config, root)
         _finish(wanted)
         found = overview(wanted.folder, wanted.record)
         results = read_results(wanted.folder, wanted.record, found.states)
         page = write_report(wanted.folder, results).read_text()
-        save(page, pictures / "sweep_report.png", width=1120, height=1150)
+        save(page, pictures / "reports" / "sweep_report.png", width=1120, height=1150)
 
 
 def _wanted(config: Path, root: Path) -> Wanted:

@@ -39,7 +39,7 @@ def make(pictures: Path) -> None:
         scene = RunReader(run).read(row(run))
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True)
     console.print(view(scene, COLUMNS, LINES))
-    save(terminal_page(console), pictures / "watch.png", width=1120, height=900)
+    save(terminal_page(console), pictures / "terminal" / "watch.png", width=1120, height=900)
 
 
 def row(run: RunDir) -> RunStatus:

@@ -31,7 +31,7 @@ def hold_stand_in(place: Place) -> None:
 
     Processes that this one starts may use it too. Does nothing in a run of `stk`, which has its own lock, and
     on a file system without locks. Raises UserError if another training uses the folder, or if the lock is
-    not a file.
+    not a file or cannot be opened.
     """
     run = place.run
     if place.is_in_run or _holds(run) or not place.take_checkpoints():
@@ -76,6 +76,11 @@ def _open(path: str, flags: int) -> int:
     try:
         return regular(path, flags | os.O_NOFOLLOW)
     except OSError as error:
+        if isinstance(error, PermissionError) and os.path.lexists(path):
+            raise UserError(
+                f"{path} cannot be opened ({error.strerror}): another user may train in this folder. Remove "
+                "the file, or choose another place with STK_EXPERIMENT_DIR"
+            ) from None
         if error.errno not in _NO_FILE:
             raise
         raise UserError(f"{path} is not a file, but a link, a folder or a pipe: remove it") from None

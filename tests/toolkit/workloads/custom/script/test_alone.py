@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -209,6 +209,23 @@ def test_lock_that_is_no_file_is_refused_and_a_link_is_not_followed(
         with pytest.raises(UserError, match="remove it"):
             own.log(step=1, loss=1.0)
     assert target.read_text() == "important"
+
+
+def test_lock_of_another_user_is_refused(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The superuser of these tests may open every file."""
+    lock = run.path.with_name(".train.lock")
+    lock.parent.mkdir()
+    lock.touch()
+
+    def open_as_user(path: str, *flags: int, original: Callable[..., int] = os.open) -> int:
+        if path == str(lock):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return original(path, *flags)
+
+    monkeypatch.setattr(os, "open", open_as_user)
+    with pytest.raises(UserError, match="STK_EXPERIMENT_DIR"):
+        start(run).latest_checkpoint()
+    assert not run.path.exists()
 
 
 def test_interruption_while_the_folder_is_locked_leaves_it_free(

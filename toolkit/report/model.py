@@ -121,7 +121,9 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
         # The usage files keep it.
         del rank["history"]
     own = {} if summary.own is None else json_value(summary.own.to_json())
-    return {**document, **own, "starts": [attempt_json(attempt) for attempt in summary.attempt_usage]}
+    # The task's keys come last, but do not replace others.
+    starts = [attempt_json(attempt) for attempt in summary.attempt_usage]
+    return {**document, **own, **document, "starts": starts}
 
 
 def attempt_json(attempt: AttemptUsage) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -251,6 +252,16 @@ def test_the_summary_is_strict_json_even_after_divergence(finished_run: RunDir) 
     assert document["curves"]["train"]["loss"][0] == pytest.approx(0.7, abs=0.05)
     assert document["labels"] == {"test": ["negative", "positive"]}
     assert document["best"] == {"step": 200, "metric": "accuracy", "value": 0.8, "is_marked": True}
+
+
+def test_a_task_replaces_no_other_part_of_the_summary(finished_run: RunDir) -> None:
+    class OwnReport(TaskReport):
+        def to_json(self) -> dict[str, Any]:
+            return {"usage": "heavy", "starts": 0, "told": 1}
+
+    summary = summarize(finished_run)
+    own = to_json(replace(summary, own=OwnReport()))
+    assert own == {**to_json(replace(summary, own=None)), "told": 1}
 
 
 def test_score_names_exclude_metrics_that_do_not_measure_quality(finished_run: RunDir) -> None:

@@ -18,6 +18,9 @@ from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction.protocol import T, nothing
 from toolkit.errors import UserError
 
+#: DDP's words if the hook of a parameter is called twice.
+_TWICE = "mark a variable ready only once"
+
 
 class FastReduction:
     """DDP: buckets, overlapped with the last backward pass; the rounding depends on the world size.
@@ -66,7 +69,16 @@ class FastReduction:
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
         with nullcontext() if last or self._ddp is None else self._ddp.no_sync():
-            yield
+            try:
+                yield
+            except RuntimeError as error:
+                if _TWICE not in str(error):
+                    raise
+                raise UserError(
+                    "a parameter got its gradient twice in one backward pass, which train.reduction=fast "
+                    "does not support. If the model checkpoints activations, do it with use_reentrant=False. "
+                    "Otherwise set train.reduction=exact"
+                ) from error
 
     def _begin(self, bucket: torch.Tensor, *, last: bool) -> torch.futures.Future[torch.Tensor]:
         """Start the sum of a bucket. DDP itself would compute the mean, one more pass over the gradients.

@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from tests.tiers import first_quick
 from tests.toolkit.support.ranks import assert_ended_by_rank_1, in_ranks, joined, run_ranks
@@ -177,6 +178,22 @@ def test_scores_with_gradients_that_the_loss_lacks_are_refused(tmp_path: Path) -
     """DDP would wait for those gradients, and leave all others of their bucket unsummed."""
     for said in in_ranks(2, in_group, tmp_path, attach_a_score):
         assert "Loss.sums" in said
+
+
+def checkpoint_activations(group: process_group.Group) -> str:
+    model = Branches()
+    recomputed = partial(checkpoint, model.shared, use_reentrant=True)
+    with closing(FastReduction(model, group)) as reduction:
+        reduction.start(NOTHING)
+        with pytest.raises(UserError) as refusal, reduction.micro_batch(last=True):
+            reduction.compute(lambda _: recomputed(torch.ones(2, 3, requires_grad=True)).sum()).backward()
+        return str(refusal.value)
+
+
+def test_reentrant_checkpoints_of_activations_are_refused_with_the_other_way(tmp_path: Path) -> None:
+    """DDP does not name the cause, and proposes a setting that stk does not have."""
+    for said in in_ranks(2, in_group, tmp_path, checkpoint_activations):
+        assert "use_reentrant=False" in said
 
 
 def fail_on_rank_1(group: process_group.Group) -> None:

@@ -229,8 +229,9 @@ def metrics_are_declared(experiment: Experiment, task: Task, model: nn.Module) -
 
 def same_seed_makes_the_same_model(experiment: Experiment, task: Task, model: nn.Module) -> None:
     """Weights depend only on torch's generator."""
-    again = new_model(task).state_dict()
-    different = [name for name, value in model.state_dict().items() if not torch.equal(value, again[name])]
+    # Not the given model: earlier checks may have changed its running averages.
+    first, again = new_model(task).state_dict(), new_model(task).state_dict()
+    different = [name for name, value in first.items() if not torch.equal(value, again[name])]
     assert different == [], f"two models of the same seed differ in {', '.join(different)}"
 
 

@@ -15,6 +15,7 @@ from toolkit.checkpoint.store import Checkpoints
 from toolkit.config.schema import Experiment, Train
 from toolkit.distributed.process_group import Group
 from toolkit.distributed.reduction import Reduction, block, passes
+from toolkit.distributed.running_averages import RunningAverages
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
 from toolkit.reliability.stop import Stop
@@ -72,6 +73,7 @@ class TrainContext:
     quarantine  the samples that are left out
     peak_rates  peak learning rate of each optimizer group; the schedule multiplies it
     passes      micro-batches that this process computes in a step, by forward pass
+    averages    the model's running averages, such as those of BatchNorm
     precision   of autocast, the same on all ranks; None for none
     on_demand   makes a batch in this process
     batches     makes the batches of training
@@ -89,6 +91,7 @@ class TrainContext:
     step_records: StepRecords
     peak_rates: Sequence[float]
     passes: Sequence[Sequence[int]]
+    averages: RunningAverages
     precision: torch.dtype | None
     attempt: Attempt | None = None
     faults: Faults | None = None

@@ -6,15 +6,17 @@ import logging
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from toolkit.checkpoint.state import Progress, TrainState
 from toolkit.checkpoint.store import Checkpoints
 from toolkit.checkpoint.verification import Identity
 from toolkit.config.identity import identity
-from toolkit.config.schema import Experiment
+from toolkit.config.schema import Experiment, Train
 from toolkit.data.order.batches import epoch_steps
 from toolkit.distributed.process_group import Group
-from toolkit.distributed.reduction import parts_for
+from toolkit.distributed.reduction import Reduction, parts_for
+from toolkit.distributed.running_averages import RunningAverages
 from toolkit.registry import task_kinds
 from toolkit.reliability.fault_injection import Faults
 from toolkit.reliability.quarantine import Quarantine
@@ -32,6 +34,7 @@ from toolkit.training.numerics.rng import seed_everything
 from toolkit.training.output.metrics_writer import MetricsWriter
 from toolkit.training.output.progress_display import Display
 from toolkit.training.schedule.due_steps import StepSchedule
+from toolkit.training.step.single_samples import check_single_samples
 
 log = logging.getLogger("toolkit")
 
@@ -66,7 +69,7 @@ def build_training(
     if attempt is not None:
         attempt.computes_in(precision)
     on_demand = OnDemand(seeds_again=task_kinds()[experiment.task.kind].has_move)
-    return TrainContext(
+    context = TrainContext(
         run=run,
         experiment=experiment,
         task=task,
@@ -81,6 +84,7 @@ def build_training(
         step_records=StepRecords(run, group.world.is_main),
         peak_rates=tuple(each["lr"] for each in state.optimizer.param_groups),
         passes=passes_of(experiment.train, reduction, group.world.rank, group.world.size),
+        averages=_averages(state.model, experiment.train, reduction, group),
         precision=autocast_dtype(precision, group.device),
         attempt=attempt,
         faults=faults,
@@ -89,6 +93,8 @@ def build_training(
         on_demand=on_demand,
         batches=on_demand,
     )
+    check_single_samples(context)
+    return context
 
 
 def _split(experiment: Experiment, size: int) -> Experiment:
@@ -116,6 +122,16 @@ def _initial_state(experiment: Experiment, task: Task, device: torch.device) -> 
     # It makes its scale when it scales something, and this process may have no samples in its first step.
     scaler.scale(torch.zeros((), device=device))
     return TrainState(Progress(), model, optimizer, scaler)
+
+
+def _averages(model: nn.Module, train: Train, reduction: Reduction, group: Group) -> RunningAverages:
+    averages = RunningAverages(model, group, rows=1 if reduction.joins_parts else train.logical_ranks)
+    if averages and reduction.joins_parts:
+        log.warning(
+            "BatchNorm normalises the samples of each process by their own statistics, and train.reduction "
+            "is fast: the result depends on the number of processes"
+        )
+    return averages
 
 
 def _checkpoints(

@@ -47,6 +47,7 @@ def take_step(
         activity.batch = None
         context.enter(Phase.COMMUNICATION)
 
+    context.averages.start()
     context.reduction.start(own_rows, end_passes)
     for numbers in context.passes:
         _pass(context, sync, plan, position, numbers, last=numbers is context.passes[-1])
@@ -55,6 +56,8 @@ def take_step(
         check_weights(context)
         activity.batch = _samples_of(context, plan, position, totals.bad_rows)
         raise _loss_error(context, totals, activity.batch)
+    if totals.count:
+        context.averages.update()
     context.enter(Phase.OPTIMIZER)
     update(context, totals.count)
     return totals
@@ -77,7 +80,8 @@ def _pass(
     number, reduction = numbers[0], context.reduction
     indices = context.without_quarantined(plan.micro_batches_of(position, numbers))
     context.activity.batch = indices
-    with reduction.micro_batch(last):
+    part = number // context.experiment.train.accumulation
+    with reduction.micro_batch(last), context.averages.forward_pass(part, len(indices)):
         if len(indices):
             loss = _forward(context, number, indices, context.batches)
             sync.add(number, loss)

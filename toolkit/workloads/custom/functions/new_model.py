@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from toolkit.distributed.running_averages import averages_of
 from toolkit.errors import UserError
 from toolkit.workloads.custom.functions.reading.signatures import EXAMPLES
 from toolkit.workloads.custom.functions.sections.classes import AnyModel
@@ -25,11 +26,10 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
             f"{place}: model returned {kind}, expected a torch.nn.Module, as in {EXAMPLES['model']}"
         )
     for name, module in found.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+        if isinstance(module, nn.SyncBatchNorm):
             raise UserError(
-                f"{place}: {name or 'the model'} is a {type(module).__name__}. Its running averages depend "
-                "on how samples are spread over processes: use GroupNorm or LayerNorm, which models of "
-                "torchvision take as norm_layer"
+                f"{place}: {name or 'the model'} is a SyncBatchNorm, which waits for the other processes in "
+                "each pass, and they may have fewer passes: use BatchNorm"
             )
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
             raise UserError(
@@ -55,7 +55,7 @@ def new_model(code: UserCode, section: AnyModel) -> nn.Module:
 def unchanged(model: nn.Module, place: str) -> Iterator[None]:
     """Raise UserError if the block changes a buffer or weight of the model: processes would then differ.
 
-    Only the buffers that a checkpoint holds count.
+    Only the buffers that a checkpoint holds count, and running averages do not: the loop makes them equal.
     """
     buffers = {name: each.clone() for name, each in _stored_buffers(model).items()}
     # torch increases the version of a tensor at each change in place.
@@ -77,8 +77,8 @@ def unchanged(model: nn.Module, place: str) -> Iterator[None]:
 
 
 def _stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
-    stored = model.state_dict().keys()
-    return {name: each for name, each in model.named_buffers() if name in stored}
+    counted = model.state_dict().keys() - averages_of(model).keys()
+    return {name: each for name, each in model.named_buffers() if name in counted}
 
 
 def _is_same(value: torch.Tensor, other: torch.Tensor) -> bool:

@@ -51,7 +51,7 @@ _PREDICT = f"{_END}\n\ndef predict(model, batch):\n    return"
         ("nn.Sequential(", "(", MODEL, "def model(hidden: int = 64): return MyModel(hidden)"),
         (_FIRST, "nn.Embedding(4, width, sparse=True),", MODEL, "leave out sparse=True"),
         (_FIRST, "nn.LazyLinear(width),", MODEL, "call the new model on an example"),
-        (_FIRST, f"{_FIRST} nn.BatchNorm1d(width),", MODEL, "BatchNorm1d"),
+        (_FIRST, f"{_FIRST} nn.SyncBatchNorm(width),", MODEL, "use BatchNorm"),
         (_FIRST, f"nn.utils.parametrizations.spectral_norm({_FIRST[:-1]}),", MODEL, "0.parametrizations"),
         ("    x, y = batch", _SHRINKING, MODEL, "step changes 0.weight"),
         (_SET, f"iter({_SET})", DATA, "def data(split): return MyDataset(split)"),
@@ -74,7 +74,7 @@ _PREDICT = f"{_END}\n\ndef predict(model, batch):\n    return"
         (_END, f"{_PREDICT} torch.zeros(2)\n", ADDED, "(model, batch): return one_value"),
     ],
     ids=[
-        "an import", "an exit", "no model", "sparse gradients", "a lazy layer", "a batch norm",
+        "an import", "an exit", "no model", "sparse gradients", "a lazy layer", "a norm over processes",
         "a buffer that changes", "a weight that changes", "no length", "a loader", "no validation",
         "keys", "no samples", "samples of unequal shapes",
         "a mean for a loss", "a number for a loss", "a loss without the model", "no loss",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_two_processes_and_a_stop_change_no_byte(experiment: Experiment, tmp_pat
     weights = load_file(undisturbed.best / WEIGHTS)
     assert weights["1.num_batches_tracked"] in (5, 10)
     assert torch.count_nonzero(weights["1.running_mean"])
+
+
+def test_fast_processes_have_the_same_averages_and_a_stop_changes_no_byte(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    """A comparison of the ranks after each step would find different averages."""
+    lab = Lab(tmp_path / "lab")
+    train = replace(experiment.train, reduction="fast", check_ranks_every=1)
+    fast = replace(experiment, train=train)
+    undisturbed = lab.train(fast, Attempt(size=2))
+    same_results(lab.train(fast, Attempt(size=2, stop_after=4), Attempt(size=2)), undisturbed)
+    assert torch.count_nonzero(load_file(undisturbed.best / WEIGHTS)["1.running_mean"])
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
